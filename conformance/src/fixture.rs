@@ -13,7 +13,7 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt, ready};
-use gateway::{Authenticated, Authenticator, ConnectionAddresses};
+use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
@@ -213,7 +213,7 @@ impl ServerHandler for Fixture {
     }
 }
 
-impl Authenticator for AcceptAll {
+impl HttpAuthenticator for AcceptAll {
     fn authenticate(&self, Secret(name): Secret) -> BoxFuture<'_, Result<Authenticated, Error>> {
         ready(Ok(Authenticated { name, handle: Arc::new(AcceptAll) })).boxed()
     }

@@ -61,7 +61,7 @@ impl Peers {
         // The first command creates the installation, which a token needs.
         let agent = ["agent", "add", "echo", "--backend", "builtin"];
         succeed(midwatch(&programs, root.path()).args(agent))?;
-        let create = ["--json", "token", "create", "--role", "operator", "--name", "bench"];
+        let create = ["--json", "token", "create", "--for", "mcp", "--name", "bench"];
         let output = midwatch(&programs, root.path()).args(create).output()?;
         ensure!(output.status.success(), "{output:?}");
         let created: Value = serde_json::from_slice(&output.stdout)?;

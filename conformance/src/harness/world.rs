@@ -65,7 +65,7 @@ impl World {
         };
         run(&["agent", "add", "echo", "--backend", "builtin"])?;
         run(&["agent", "add", "outside", "--backend", "builtin", "--tier", "2"])?;
-        let token = run(&["token", "create", "--role", "maintainer", "--name", "mia"])?;
+        let token = run(&["token", "create", "--for", "mcp", "--name", "mia"])?;
         let token = text(&token, "/token/secret")?;
         let mut up = command(&program, root.path());
         let up = up.env("MIDWATCH_HTTP_LISTEN", "127.0.0.1:0").args(["--json", "up"]);

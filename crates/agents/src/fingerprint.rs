@@ -4,7 +4,7 @@
 //! Nothing is locked: a file can change between the fingerprint and the start.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -131,7 +131,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 fn hash_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?.take(PROGRAM_BYTES_MAX + 1);
+    let mut file = files::open_linked(path)?.take(PROGRAM_BYTES_MAX + 1);
     let (mut digest, mut bytes, mut part) = (Sha256::new(), 0, vec![0; PART_BYTES]);
     loop {
         let read = file.read(&mut part)?;

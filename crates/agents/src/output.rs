@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tokio::fs::{DirBuilder, File, OpenOptions};
+use tokio::fs::{DirBuilder, File};
 use tokio::io::{self, AsyncWriteExt};
 
 use crate::attempt::Output;
@@ -100,7 +100,7 @@ async fn create(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory).await?;
     }
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).await
+    files::create(path).map(File::from_std)
 }
 
 /// Converts to text. An incomplete last character is left out, not replaced, if the output goes on after it.

@@ -18,8 +18,7 @@ use std::time::Duration;
 
 use kernel::program::AbsolutePath;
 use serde::Deserialize;
-use tokio::fs::File;
-use tokio::io::AsyncReadExt;
+use std::path::Path;
 
 use crate::attempt::{Attempt, Failure, Outcome, Reason};
 use crate::output::Recorder;
@@ -96,13 +95,8 @@ impl Answer {
 /// Returns the script, or what is wrong with it.
 async fn read(path: &AbsolutePath) -> Result<Script, String> {
     let unreadable = |error| format!("cannot be read: {error}");
-    let file = File::open(path.as_str()).await.map_err(unreadable)?;
-    let mut text = String::new();
-    let limit = SCRIPT_BYTES_MAX as u64 + 1;
-    file.take(limit).read_to_string(&mut text).await.map_err(unreadable)?;
-    if SCRIPT_BYTES_MAX < text.len() {
-        return Err(format!("is longer than {SCRIPT_BYTES_MAX} bytes"));
-    }
+    let file = files::open_linked(Path::new(path.as_str())).map_err(unreadable)?;
+    let text = files::read_text_of(file, SCRIPT_BYTES_MAX).map_err(unreadable)?;
     toml::from_str(&text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = 1 + before.matches('\n').count();

@@ -87,21 +87,6 @@ impl Approval {
         rows.into_iter().flatten().collect()
     }
 
-    /// The plan without the prompt, and the prompt, which an agent or a stranger may have written. The plan is
-    /// escaped, the prompt is not.
-    pub fn plan_and_prompt(&self) -> (String, Prompt) {
-        let mut plan = self.plan.clone();
-        let prompt = match plan.as_object_mut().and_then(|plan| plan.remove("prompt")) {
-            Some(Value::String(prompt)) => Prompt::Plain(prompt),
-            Some(_) => match &self.unsealed {
-                Some(prompt) => Prompt::Unsealed(prompt.clone()),
-                None => Prompt::Hidden,
-            },
-            None => Prompt::Absent,
-        };
-        (visible(&serde_json::to_string_pretty(&plan).unwrap_or_default()), prompt)
-    }
-
     /// The parts of the execution fingerprint, with the result of the check before the start.
     fn describe_fingerprint(&self) -> String {
         let parts = self.fingerprint.iter().map(|FingerprintPart { part, found }| match found {
@@ -115,6 +100,21 @@ impl Approval {
             false => parts,
         }
     }
+}
+
+/// The plan without the prompt, and the prompt, which an agent or a stranger may have written. The plan is escaped, the
+/// prompt is not.
+pub fn plan_and_prompt(plan: &Value, unsealed: Option<&str>) -> (String, Prompt) {
+    let mut plan = plan.clone();
+    let prompt = match plan.as_object_mut().and_then(|plan| plan.remove("prompt")) {
+        Some(Value::String(prompt)) => Prompt::Plain(prompt),
+        Some(_) => match unsealed {
+            Some(prompt) => Prompt::Unsealed(prompt.to_owned()),
+            None => Prompt::Hidden,
+        },
+        None => Prompt::Absent,
+    };
+    (visible(&serde_json::to_string_pretty(&plan).unwrap_or_default()), prompt)
 }
 
 impl ApprovalDecided {

@@ -67,6 +67,7 @@ codes! {
     SignatureNeeded "signature_needed" 4 "The approval needs a signature made with the approver's own key.";
     SignatureInvalid "signature_invalid" 4 "The signature was not made with a known key for this approval.";
     TokenInvalid "token_invalid" 4 "The token is unknown or was revoked.";
+    TokenNotForMcp "token_not_for_mcp" 4 "An MCP client needs a token that cannot approve.";
     SwitchedOff "switched_off" 4 "The configuration disables this.";
     TierTooLow "tier_too_low" 4 "The tier is below the lowest tier of the backend.";
     LimitReached "limit_reached" 4 "A limit of the installation is reached.";

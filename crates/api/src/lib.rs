@@ -68,7 +68,9 @@ pub use status::{
     Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Health, HealthShow,
     LIVE_COUNTED_MAX, LedgerStatus, LiveRuns, NextDue, Posture, Status, StatusShow,
 };
-pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
+pub use token::{
+    Token, TokenClient, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens,
+};
 pub use tool::{ToolList, ToolTally, ToolUse, Tools};
 pub use words::UnknownWord;
 
@@ -83,13 +85,15 @@ pub const LIST_ITEMS_MAX: u32 = 1_000;
 /// Stored bytes after which a page ends, even below its `limit`.
 pub const LIST_BYTES_MAX: usize = 1 << 20;
 
-// The class names a capability of the policy. `unless` names the field that turns a change into a dry run.
-// `at_once` marks requests that stop something.
-// What an agent sees: `nothing` refuses the request; `itself` answers about the caller alone; `own_…` names what the request
-// is about. A read of that object is refused unless it belongs to the agent, and a list is limited to the agent's objects.
-// About a change the policy is asked, with the object that `own_…` names. `itself` names none: the policy knows only the
-// capability and the caller. Whose object a caller may change is decided by the kernel.
-// `waits` names the field with the time to wait.
+// class: a capability of the policy. `unless` names the field that turns a change into a dry run; `at_once` marks requests
+//   that stop something.
+// least role: to make the request at all. Dry runs need less than changes, so such a row has the role for a dry run.
+// an agent sees, for a read:
+//   nothing        refused
+//   itself         answered about the caller alone
+//   own_…(field)   the object that the field names, refused unless it is the agent's; a list is limited to the agent's objects
+// an agent sees, for a change: the object that the policy is asked about. `itself` names none.
+// waits: the field with the time to wait.
 requests! {
 //  type                wire name               response             class                               least role   an agent sees
     HealthShow          "health"                Health             | read "schedule.read"              | Observer   | itself;
@@ -106,13 +110,13 @@ requests! {
 
     ScheduleAdd         "schedule.add"          ScheduleAdded      | change "schedule.create" unless dry_run | Observer | own_new(agents);
     ScheduleAddAll      "schedule.add_all"      SchedulesAdded     | change "schedule.create" unless dry_run | Observer | own_new(agents);
-    ScheduleEdit        "schedule.edit"         ScheduleEdited     | change "schedule.change"          | Observer   | own_schedule(id);
+    ScheduleEdit        "schedule.edit"         ScheduleEdited     | change "schedule.change"          | Runner     | own_schedule(id);
     ScheduleList        "schedule.list"         Schedules          | read "schedule.read"              | Observer   | own_list(agent);
     ScheduleShow        "schedule.show"         ScheduleShown      | read "schedule.read"              | Observer   | own_schedule(id);
-    SchedulePause       "schedule.pause"        SchedulePaused     | change "schedule.change"          | Observer   | own_schedule(id);
-    ScheduleResume      "schedule.resume"       ScheduleResumed    | change "schedule.change"          | Observer   | own_schedule(id);
-    ScheduleRemove      "schedule.remove"       ScheduleRemoved    | change "schedule.change"          | Observer   | own_schedule(id);
-    ScheduleFire        "schedule.fire"         ScheduleFired      | change "run.start"                | Observer   | own_schedule(id);
+    SchedulePause       "schedule.pause"        SchedulePaused     | change "schedule.change"          | Runner     | own_schedule(id);
+    ScheduleResume      "schedule.resume"       ScheduleResumed    | change "schedule.change"          | Runner     | own_schedule(id);
+    ScheduleRemove      "schedule.remove"       ScheduleRemoved    | change "schedule.change"          | Runner     | own_schedule(id);
+    ScheduleFire        "schedule.fire"         ScheduleFired      | change "run.start"                | Runner     | own_schedule(id);
     ScheduleBackfill    "schedule.backfill"     ScheduleBackfilled | people                            | Operator   | nothing;
     ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded      | people                            | Operator   | nothing;
     EventPublish        "event.tell"            EventPublished     | people                            | Operator   | nothing;
@@ -123,8 +127,8 @@ requests! {
     RunRead             "run.read"              OutputChunk        | read "schedule.read"              | Observer   | own_run(id);
     RunWatch            "run.watch"             RunWatched         | read "schedule.read"              | Observer   | own_run(id) waits wait_ms;
     RunEvents           "run.events"            RunEventList       | read "ledger.read"                | Observer   | own_run(id);
-    RunCancel           "run.cancel"            RunCancelled       | change "run.cancel", at_once      | Observer   | own_run(id);
-    RunRetry            "run.retry"             RunChanged         | change "run.start"                | Observer   | own_run(id);
+    RunCancel           "run.cancel"            RunCancelled       | change "run.cancel", at_once      | Runner     | own_run(id);
+    RunRetry            "run.retry"             RunChanged         | change "run.start"                | Runner     | own_run(id);
     RunSettle           "run.settle"            RunChanged         | people                            | Operator   | nothing;
 
     ApprovalList        "approval.list"         Approvals          | read "schedule.read"              | Observer   | own_list(agent);

@@ -1,5 +1,6 @@
 //! What follows from the table of requests in `lib.rs`: [`Request`](crate::Request), [`Response`](crate::Response) and
-//! dispatch to handlers. A row answers every question about a request, so no other table has to.
+//! dispatch to handlers. A row answers what is asked of every request, so no other table has to; whose objects a
+//! caller may change is decided by the kernel.
 
 use crate::{ApiRequest, Error};
 

@@ -3,7 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{ActorRole, Role};
+
+words! {
+    /// A kind of program that acts for a person with a token of its own.
+    pub enum TokenClient "client" {
+        Mcp "mcp",
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
@@ -14,6 +22,9 @@ pub struct Token {
     /// The public key that verifies the owner's signatures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The kind of program that uses the token for the person.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<TokenClient>,
     pub created_by: String,
     pub created_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,6 +44,9 @@ pub struct TokenCreate {
     /// The public key that verifies the owner's signatures, as `midwatch approval key` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The kind of program that uses the token for the person; it needs the role `runner`.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<TokenClient>,
 }
 
 /// Lists tokens, newest first.

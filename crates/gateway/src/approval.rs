@@ -15,9 +15,9 @@ use bytes::Bytes;
 use http::{StatusCode, Uri};
 use maud::Markup;
 
-use crate::authenticate::Access;
+use crate::authenticate::CallerGate;
 use crate::body::read_body;
-use crate::connection::Connection;
+use crate::connection::RequestConnection;
 use crate::origin::check_form;
 use crate::page;
 use crate::rejection::Rejection;
@@ -70,28 +70,28 @@ pub(crate) async fn sign_in() -> Response {
 
 /// `POST`: authenticates a person by the token in the form, then shows the plan or records the decision.
 pub(crate) async fn submit(
-    State(access): State<Arc<Access>>,
-    Extension(connection): Extension<Connection>,
+    State(gate): State<Arc<CallerGate>>,
+    Extension(connection): Extension<RequestConnection>,
     uri: Uri,
     form: Result<Form, Rejection>,
 ) -> Response {
     let id = uri.path().strip_prefix(PATH_PREFIX).unwrap_or_default().to_owned();
     match form {
-        Ok(form) => respond(&access, &connection, id, form).await.unwrap_or_else(error_response),
+        Ok(form) => respond(&gate, &connection, id, form).await.unwrap_or_else(error_response),
         Err(rejection) => error_response(rejection),
     }
 }
 
 async fn respond(
-    access: &Access,
-    connection: &Connection,
+    gate: &CallerGate,
+    connection: &RequestConnection,
     id: String,
     form: Form,
 ) -> Result<Response, Rejection> {
     let caller =
-        access.authenticator.authenticate_person(form.token.clone(), connection.addresses).await;
+        gate.authenticator.authenticate_person(form.token.clone(), connection.addresses).await;
     let caller = caller.map_err(rejection)?;
-    let permit = access.admit(&caller, connection)?;
+    let permit = gate.admit(&caller, connection)?;
     let response = match form_page(&*caller.handle, id, form).await {
         Ok(page) => page::html_response(StatusCode::OK, page),
         Err(error) => error_response(rejection(error)),

@@ -14,7 +14,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 
 use crate::concurrency_limit::ConcurrencyLimit;
-use crate::connection::{Connection, ConnectionAddresses};
+use crate::connection::{ConnectionAddresses, RequestConnection};
 use crate::origin::single;
 use crate::rejection::Rejection;
 use crate::request_permit::RequestPermit;
@@ -23,7 +23,7 @@ use crate::request_permit::RequestPermit;
 pub(crate) const REQUESTS_PER_PRINCIPAL_MAX: usize = 64;
 
 /// Maps a token to its principal.
-pub trait Authenticator: Send + Sync {
+pub trait HttpAuthenticator: Send + Sync {
     /// Authenticates a program that acts for the token's owner, with the rights of an assistant.
     fn authenticate(&self, token: Secret) -> BoxFuture<'_, Result<Authenticated, Error>>;
 
@@ -52,17 +52,17 @@ impl fmt::Debug for Authenticated {
 }
 
 /// Authenticates callers, and limits the requests that each may have open.
-pub(crate) struct Access {
-    pub(crate) authenticator: Arc<dyn Authenticator>,
+pub(crate) struct CallerGate {
+    pub(crate) authenticator: Arc<dyn HttpAuthenticator>,
     pub(crate) limit: ConcurrencyLimit,
 }
 
-impl Access {
+impl CallerGate {
     /// Lets `caller` have one more request open, on `connection`.
     pub(crate) fn admit(
         &self,
         caller: &Authenticated,
-        connection: &Connection,
+        connection: &RequestConnection,
     ) -> Result<RequestPermit, Rejection> {
         let permit = self.limit.try_acquire(caller.name.clone()).ok_or_else(too_many_requests)?;
         Ok(RequestPermit::new(permit, connection.busy.set()))
@@ -72,14 +72,14 @@ impl Access {
 /// Middleware that passes on only requests with a valid token, and holds a permit of the caller until the response has
 /// been sent.
 pub(crate) async fn require_token(
-    State(access): State<Arc<Access>>,
-    Extension(connection): Extension<Connection>,
+    State(gate): State<Arc<CallerGate>>,
+    Extension(connection): Extension<RequestConnection>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Rejection> {
     let token = token(request.headers())?;
-    let caller = access.authenticator.authenticate(token).await.map_err(unauthorised)?;
-    let permit = access.admit(&caller, &connection)?;
+    let caller = gate.authenticator.authenticate(token).await.map_err(unauthorised)?;
+    let permit = gate.admit(&caller, &connection)?;
     request.extensions_mut().insert(caller);
     Ok(permit.hold_during(next.run(request).await))
 }
@@ -94,14 +94,18 @@ fn token(headers: &HeaderMap) -> Result<Secret, Rejection> {
     token.filter(|token| !token.is_empty()).map(Secret).ok_or_else(|| {
         let error = Error::new(Code::TokenInvalid, "the request has no token");
         unauthorised(error.hint(
-            "`midwatch token create --role operator --name NAME` creates one for a person, `--role runner` for \
-             the agent of that name; send it as `Authorization: Bearer TOKEN`",
+            "`midwatch token create --for mcp --name NAME` creates one for the clients of a person, \
+             `--role runner` for the agent of that name; send it as `Authorization: Bearer TOKEN`",
         ))
     })
 }
 
 fn unauthorised(error: Error) -> Rejection {
-    Rejection { status: StatusCode::UNAUTHORIZED, error }
+    let status = match error.code {
+        Code::TokenNotForMcp => StatusCode::FORBIDDEN,
+        _ => StatusCode::UNAUTHORIZED,
+    };
+    Rejection { status, error }
 }
 
 fn too_many_requests() -> Rejection {

@@ -13,7 +13,7 @@ pub struct ConnectionAddresses {
 
 /// The connection that a request came from. Every request carries it as an extension.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub(crate) struct RequestConnection {
     pub(crate) addresses: ConnectionAddresses,
     pub(crate) busy: BusyFlag,
 }

@@ -20,7 +20,7 @@ mod serve;
 mod test_support;
 mod write_timeout;
 
-pub use authenticate::{Authenticated, Authenticator};
+pub use authenticate::{Authenticated, HttpAuthenticator};
 pub use concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 pub use connection::ConnectionAddresses;
 pub use serve::serve;

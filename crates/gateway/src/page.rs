@@ -1,6 +1,6 @@
 //! The HTML of the pages. Text from others is escaped, and no page runs a script.
 
-use api::display::{Prompt, visible};
+use api::display::{Prompt, plan_and_prompt, visible};
 use api::wire::Secret;
 use api::{Approval, ApprovalState, Error};
 use axum::response::{IntoResponse, Response};
@@ -68,7 +68,7 @@ pub(crate) fn error(error: &Error) -> Markup {
 
 /// The facts first, then the text that an agent or a stranger may have written.
 fn facts(approval: &Approval) -> Markup {
-    let (plan, prompt) = approval.plan_and_prompt();
+    let (plan, prompt) = plan_and_prompt(&approval.plan, approval.unsealed.as_deref());
     html! {
         dl {
             @for (name, value) in approval.facts() {

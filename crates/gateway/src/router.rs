@@ -13,7 +13,7 @@ use axum::routing::{any, get};
 use http::StatusCode;
 use mcp::{Endpoint, ServerHandler};
 
-use crate::authenticate::{Access, require_token};
+use crate::authenticate::{CallerGate, require_token};
 use crate::origin::require_own_host_and_origin;
 use crate::rejection::Rejection;
 use crate::{approval, mcp_route, page};
@@ -21,12 +21,12 @@ use crate::{approval, mcp_route, page};
 /// All routes. `port` is the one this server listens on.
 pub(crate) fn router<S: ServerHandler>(
     port: u16,
-    access: Arc<Access>,
+    gate: Arc<CallerGate>,
     endpoint: Arc<Endpoint<S>>,
 ) -> Router {
     let with_token =
-        routes_with_token(endpoint).layer(from_fn_with_state(Arc::clone(&access), require_token));
-    routes_without_token(access)
+        routes_with_token(endpoint).layer(from_fn_with_state(Arc::clone(&gate), require_token));
+    routes_without_token(gate)
         .merge(with_token)
         .layer(from_fn_with_state(port, require_own_host_and_origin))
         // Builds the handlers now, and not again for each request.
@@ -42,10 +42,9 @@ fn routes_with_token<S: ServerHandler>(endpoint: Arc<Endpoint<S>>) -> Router {
 
 /// The only routes that respond without a token in the header: the style sheet, which is the same for everyone, and the
 /// page of an approval, which has its token in the form.
-fn routes_without_token(access: Arc<Access>) -> Router {
-    let other_methods =
-        any(not_found).layer(from_fn_with_state(Arc::clone(&access), require_token));
-    let approval = get(approval::sign_in).post(approval::submit).with_state(access);
+fn routes_without_token(gate: Arc<CallerGate>) -> Router {
+    let other_methods = any(not_found).layer(from_fn_with_state(Arc::clone(&gate), require_token));
+    let approval = get(approval::sign_in).post(approval::submit).with_state(gate);
     Router::new()
         .route(page::STYLE_PATH, other_methods.get(page::style))
         .route(approval::PATH_PREFIX, approval.clone())
@@ -72,7 +71,7 @@ mod tests {
 
     use super::*;
     use crate::concurrency_limit::ConcurrencyLimit;
-    use crate::connection::{BusyFlag, Connection, ConnectionAddresses};
+    use crate::connection::{BusyFlag, ConnectionAddresses, RequestConnection};
     use crate::test_support::{AcceptAll, server};
 
     const PORT: u16 = 7400;
@@ -97,15 +96,15 @@ mod tests {
     /// Sends a request to `path` with these headers.
     async fn send(method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
         let limit = ConcurrencyLimit::new(1);
-        let access = Arc::new(Access { authenticator: Arc::new(AcceptAll), limit });
-        let router = router(PORT, access, Arc::new(Endpoint::new(PORT, server)));
+        let gate = Arc::new(CallerGate { authenticator: Arc::new(AcceptAll), limit });
+        let router = router(PORT, gate, Arc::new(Endpoint::new(PORT, server)));
         let here = SocketAddr::from(([127, 0, 0, 1], PORT));
         let addresses = ConnectionAddresses { peer: here, local: here };
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let connection = Connection { addresses, busy: BusyFlag::default() };
+        let connection = RequestConnection { addresses, busy: BusyFlag::default() };
         let request = request.extension(connection).body(Body::empty()).unwrap();
         let response = TowerToHyperService::new(router).call(request).await.unwrap();
         let (head, body) = response.into_parts();

@@ -19,9 +19,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::authenticate::{Access, Authenticator, REQUESTS_PER_PRINCIPAL_MAX};
+use crate::authenticate::{CallerGate, HttpAuthenticator, REQUESTS_PER_PRINCIPAL_MAX};
 use crate::concurrency_limit::ConcurrencyLimit;
-use crate::connection::{BusyFlag, Connection, ConnectionAddresses};
+use crate::connection::{BusyFlag, ConnectionAddresses, RequestConnection};
 use crate::router::router;
 use crate::write_timeout::WriteTimeout;
 
@@ -47,7 +47,7 @@ struct Limits {
 /// Serves until `stopped` becomes true. `mcp` creates a server for each session at `/mcp`.
 pub async fn serve<S: ServerHandler>(
     listener: TcpListener,
-    authenticator: Arc<dyn Authenticator>,
+    authenticator: Arc<dyn HttpAuthenticator>,
     mcp: impl Fn() -> S + Send + Sync + 'static,
     stopped: Receiver<bool>,
 ) {
@@ -62,14 +62,14 @@ pub async fn serve<S: ServerHandler>(
 async fn serve_within<S: ServerHandler>(
     limits: Limits,
     listener: TcpListener,
-    authenticator: Arc<dyn Authenticator>,
+    authenticator: Arc<dyn HttpAuthenticator>,
     mcp: impl Fn() -> S + Send + Sync + 'static,
     stopped: Receiver<bool>,
 ) {
     let port = listener.local_addr().map_or(0, |address| address.port());
     let limit = ConcurrencyLimit::new(limits.requests_per_principal);
     let endpoint = Arc::new(Endpoint::new(port, mcp));
-    let router = router(port, Arc::new(Access { authenticator, limit }), Arc::clone(&endpoint));
+    let router = router(port, Arc::new(CallerGate { authenticator, limit }), Arc::clone(&endpoint));
     let mut connections = accept_until_stopped(listener, limits, router, stopped).await;
     endpoint.stop();
     let _ = timeout(STOP_GRACE, async { while connections.join_next().await.is_some() {} }).await;
@@ -147,7 +147,7 @@ async fn serve_connection(
         debug!(%error, "failed to disable Nagle's algorithm; responses may be delayed");
     }
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
-    let connection = Connection { addresses: ConnectionAddresses { peer, local }, busy };
+    let connection = RequestConnection { addresses: ConnectionAddresses { peer, local }, busy };
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request| {
         request.extensions_mut().insert(connection.clone());

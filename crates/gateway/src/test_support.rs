@@ -7,14 +7,14 @@ use api::{Call, Error, Handle};
 use futures::future::{BoxFuture, FutureExt, pending, ready};
 use mcp::{Selection, Server};
 
-use crate::authenticate::{Authenticated, Authenticator};
+use crate::authenticate::{Authenticated, HttpAuthenticator};
 use crate::connection::ConnectionAddresses;
 
 /// Authenticates every caller by the name it sends as its token, and never answers a call.
 #[derive(Debug)]
 pub(crate) struct AcceptAll;
 
-impl Authenticator for AcceptAll {
+impl HttpAuthenticator for AcceptAll {
     fn authenticate(&self, Secret(name): Secret) -> BoxFuture<'_, Result<Authenticated, Error>> {
         ready(Ok(Authenticated { name, handle: Arc::new(AcceptAll) })).boxed()
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::principal::{Human, Principal, SYSTEM_NAME};
 use crate::token::PersonName;
-use crate::{RunId, ScheduleId};
+use crate::{RunId, ScheduleId, TokenId};
 
 /// What a principal may do, from least to most. The order is part of the rules: each command names
 /// the lowest role that may issue it.
@@ -47,17 +47,19 @@ pub struct Actor {
     principal: Principal,
     name: Cow<'static, str>,
     pub role: Role,
+    /// The token that authenticated it. Its changes are refused once the token is revoked.
+    pub token: Option<TokenId>,
 }
 
 impl Actor {
     pub fn new(principal: Principal, role: Role) -> Actor {
-        Actor { name: Cow::Owned(principal.to_string()), principal, role }
+        Actor { name: Cow::Owned(principal.to_string()), principal, role, token: None }
     }
 
     /// Midwatch acting by itself: starting, stopping, maintaining its ledger.
     pub const fn system() -> Actor {
         let (principal, name) = (Principal::System, Cow::Borrowed(SYSTEM_NAME));
-        Actor { principal, name, role: Role::System }
+        Actor { principal, name, role: Role::System, token: None }
     }
 
     /// A run that calls Midwatch from its own process.
@@ -88,6 +90,11 @@ impl Actor {
     /// The holder of a token: a person, or with the role of a runner the agent of that name.
     pub fn token_holder(name: PersonName, role: Role) -> Actor {
         Actor::new(Principal::Person(name), role)
+    }
+
+    #[must_use]
+    pub fn authenticated_by(self, token: TokenId) -> Actor {
+        Actor { token: Some(token), ..self }
     }
 
     /// A network client without a valid token.
@@ -130,7 +137,7 @@ impl Actor {
                 Principal::UnknownRun
             }
         };
-        Actor::new(principal, Role::Runner)
+        Actor { token: self.token, ..Actor::new(principal, Role::Runner) }
     }
 
     /// Whether it is a program that acts for a person. The policy decides what it may do; requests that only

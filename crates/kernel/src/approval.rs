@@ -1,7 +1,7 @@
 //! An approval: a human's permission to execute one exact plan.
 //!
-//! `pending → approved → consumed`, or it ends earlier as `denied` or `lapsed`. While it is open, its run
-//! is parked. A run starts with an approval only if its plan is the one that was shown to the human, and
+//! `pending → approved → consumed`, or it ends earlier as `denied` or `lapsed`. While it is pending, its
+//! run is parked. A run starts with an approval only if its plan is the one that was shown to the human, and
 //! the commit that starts the run consumes the approval.
 
 mod decide;

@@ -5,7 +5,7 @@
 //! the effect of a running run may have happened. Recovery repeats the run only if it is repeatable;
 //! otherwise the run ends `unknown` and a human settles it.
 //!
-//! Every claim of a run increments its epoch. A process reports with the epoch of its claim; reports
+//! Every start of a run increments its epoch. A process reports with the epoch of its start; reports
 //! with an older epoch are refused.
 
 mod decide;
@@ -74,7 +74,7 @@ pub struct Run {
     /// Number of schedules that the run has added.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub schedules_made: u32,
-    /// Number of attempts started; every claim increments it.
+    /// Number of attempts started.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u32,
     /// Number of attempts that count towards the retry limit.

@@ -13,7 +13,7 @@ use crate::counter::Counter;
 use crate::event::kinds;
 use crate::id::timed_id;
 use crate::noun::{ChangedRow, NounEvent, NounState};
-use crate::principal::SYSTEM_NAME;
+use crate::principal::{Human, Principal, SYSTEM_NAME};
 use crate::private_fields::{PrivateField, note};
 use crate::schedule::check_note;
 use crate::time::Timestamp;
@@ -54,10 +54,21 @@ pub struct Token {
     /// Verifies the signatures of the holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<PublicKey>,
+    /// The kind of program that uses it for the person, if it is not for the person or agent itself.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<TokenClient>,
     pub created_by: String,
     pub created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<Revoked>,
+}
+
+/// A kind of program that acts for a person with a token of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenClient {
+    /// An MCP client, which a model controls.
+    Mcp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +85,8 @@ pub struct Created {
     pub hash: TokenHash,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<PublicKey>,
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<TokenClient>,
     pub by: String,
     pub at: Timestamp,
 }
@@ -94,6 +107,7 @@ pub enum Command {
         role: Role,
         hash: TokenHash,
         key: Option<PublicKey>,
+        client: Option<TokenClient>,
         /// The roles of the valid tokens that have this name.
         existing_roles: Vec<Role>,
     },
@@ -110,6 +124,8 @@ pub enum Refusal {
     RoleTooLow { actor: Actor, needed: Role },
     #[error("a token cannot have the role `{}`", .0.name())]
     RoleNotAllowed(Role),
+    #[error("a token for MCP clients has the role `runner`, not `{}`", .0.name())]
+    RoleNotForClient(Role),
     #[error("a token with the role `{}` cannot have a key: its holder cannot approve", .0.name())]
     KeyNotAllowed(Role),
     #[error("`{name}` has a token with the role `{}`; one name cannot be both an agent and an approver", has.name())]
@@ -151,10 +167,18 @@ pub fn decide(
         (Command::Create { role, key: Some(_), .. }, None) if role < Role::Operator => {
             Err(Refusal::KeyNotAllowed(role))
         }
-        (Command::Create { name, role, hash, key, existing_roles }, None) => {
-            match existing_roles.into_iter().find(|has| is_agent_and_approver(role, *has)) {
+        (Command::Create { role, client: Some(_), .. }, None) if role != Role::Runner => {
+            Err(Refusal::RoleNotForClient(role))
+        }
+        (Command::Create { name, role, hash, key, client, existing_roles }, None) => {
+            // A client's token has the name of the person it acts for.
+            let holder = if client.is_some() { Role::Operator } else { role };
+            match existing_roles.into_iter().find(|has| is_agent_and_approver(holder, *has)) {
                 Some(has) => Err(Refusal::AgentAndApprover { name, has }),
-                None => Ok(Some(Event::Created(Created { name, role, hash, key, by, at: now }))),
+                None => {
+                    let created = Created { name, role, hash, key, client, by, at: now };
+                    Ok(Some(Event::Created(created)))
+                }
             }
         }
         (Command::Create { .. }, Some(_)) => Ok(None),
@@ -184,11 +208,12 @@ pub fn contains_secret(text: &str) -> bool {
 /// The token after an event.
 pub fn apply(token: Option<Token>, event: &Event) -> Option<Token> {
     match event {
-        Event::Created(Created { name, role, hash, key, by, at }) => Some(Token {
+        Event::Created(Created { name, role, hash, key, client, by, at }) => Some(Token {
             name: name.clone(),
             role: *role,
             hash: hash.clone(),
             key: key.clone(),
+            client: *client,
             created_by: by.clone(),
             created_at: *at,
             revoked: None,
@@ -200,7 +225,13 @@ pub fn apply(token: Option<Token>, event: &Event) -> Option<Token> {
 impl Token {
     /// The actor that it authenticates, unless it was revoked.
     pub fn actor(&self) -> Option<Actor> {
-        let actor = Actor::token_holder(self.name.clone(), self.role);
+        let actor = match self.client {
+            None => Actor::token_holder(self.name.clone(), self.role),
+            Some(TokenClient::Mcp) => {
+                let person = Human::Person(self.name.clone());
+                Actor::new(Principal::Assistant(person), Role::Runner)
+            }
+        };
         self.revoked.is_none().then_some(actor)
     }
 }
@@ -378,17 +409,25 @@ mod tests {
             role,
             hash,
             key: None,
+            client: None,
             existing_roles: Vec::new(),
         }
     }
 
     fn create_with_existing(role: Role, has: Role) -> Command {
-        match create(role) {
-            Command::Create { name, role, hash, key, .. } => {
-                Command::Create { name, role, hash, key, existing_roles: vec![Role::Observer, has] }
-            }
-            other => other,
+        let mut command = create(role);
+        if let Command::Create { existing_roles, .. } = &mut command {
+            *existing_roles = vec![Role::Observer, has];
         }
+        command
+    }
+
+    fn create_for_mcp(role: Role, has: Role) -> Command {
+        let mut command = create_with_existing(role, has);
+        if let Command::Create { client, .. } = &mut command {
+            *client = Some(TokenClient::Mcp);
+        }
+        command
     }
 
     fn by(role: Role) -> Actor {
@@ -426,6 +465,23 @@ mod tests {
                 assert_eq!(decided.is_err(), is_refused, "{role:?} {has:?}");
             }
         }
+    }
+
+    #[test]
+    fn token_for_mcp_clients_acts_for_its_person_and_cannot_approve() {
+        use Role::{Maintainer, Observer, Operator, Runner};
+        let decide =
+            |role, has| decide("tok_1", None, &by(Maintainer), create_for_mcp(role, has), at(0));
+        for has in [Observer, Operator, Maintainer] {
+            let token = apply(None, &decide(Runner, has).unwrap().unwrap()).unwrap();
+            let actor = token.actor().unwrap();
+            assert_eq!((actor.name(), actor.role), ("mcp:ada", Runner));
+        }
+        for role in [Observer, Operator, Maintainer] {
+            assert_eq!(decide(role, Observer), Err(Refusal::RoleNotForClient(role)));
+        }
+        let agents_name = Refusal::AgentAndApprover { name: "ada".parse().unwrap(), has: Runner };
+        assert_eq!(decide(Runner, Runner), Err(agents_name));
     }
 
     #[test]

@@ -10,7 +10,6 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use api::{Code, Error};
-use runtime::open_regular;
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
@@ -80,7 +79,7 @@ impl Directory {
     /// The id of the process that owns the directory, if it could write it.
     pub fn owner(&self) -> Option<u32> {
         let mut text = String::new();
-        let file = open_regular(&self.lock_path()).ok()?;
+        let file = files::open(&self.lock_path()).ok()?;
         file.take(OWNER_BYTES_MAX).read_to_string(&mut text).ok()?;
         text.trim_end().parse().ok()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use agents::Secrets;
@@ -83,10 +83,7 @@ fn find(secret: &SecretRef, environment: &BTreeMap<String, String>) -> Option<St
     Some(text).filter(|text| !text.is_empty() && text.len() <= SECRET_BYTES_MAX)
 }
 
-/// Reads at most the length of a secret, whatever the path leads to.
 fn read_file(path: &str) -> Option<String> {
-    let file = std::fs::File::open(path).ok()?;
-    let mut text = String::new();
-    file.take(SECRET_BYTES_MAX as u64 + 2).read_to_string(&mut text).ok()?;
-    Some(text)
+    // With a line break.
+    files::read_text_of(files::open_linked(Path::new(path)).ok()?, SECRET_BYTES_MAX + 2).ok()
 }

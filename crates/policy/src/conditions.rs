@@ -9,9 +9,12 @@ use crate::host::{self, Host};
 use crate::path;
 use crate::pattern::NamePattern;
 use crate::protected::is_protected;
+use crate::system_place::is_system_place;
 
 /// The capabilities that change a file.
 const WRITES: [&str; 2] = ["filesystem.write", "code.write"];
+/// The capabilities that read a file.
+const READS: [&str; 2] = ["filesystem.read", "code.read"];
 
 /// An empty list matches every request; otherwise at least one of its patterns has to match.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +45,8 @@ pub(crate) struct NormalizedRequest<'a> {
     pub(crate) tier: Tier,
     /// Whether it writes to a protected or an unknown path.
     pub(crate) is_protected: bool,
+    /// Whether it reads or writes a path in a place that is no agent's business.
+    pub(crate) is_system_place: bool,
     /// The fields that could not be parsed.
     pub(crate) malformed: Vec<&'static str>,
 }
@@ -57,10 +62,11 @@ pub(crate) enum ConditionMatch {
 }
 
 impl<'a> NormalizedRequest<'a> {
-    /// `data_directory`: the components of Midwatch's data directory, if it is known.
+    /// `data_directory`: the components of Midwatch's data directory, if it is known. `home`: those of the user's home.
     pub(crate) fn new(
         request: &'a Request,
         data_directory: Option<&[String]>,
+        home: &[String],
     ) -> NormalizedRequest<'a> {
         let details = &request.details;
         let host = details.host.as_deref().map(Host::parse);
@@ -75,6 +81,8 @@ impl<'a> NormalizedRequest<'a> {
         let writes = WRITES.contains(&request.capability.as_str());
         let is_protected =
             writes && details.path.as_deref().is_none_or(|path| is_protected(path, data_directory));
+        let is_system_place = (writes || READS.contains(&request.capability.as_str()))
+            && details.path.as_deref().is_some_and(|path| is_system_place(path, writes, home));
         let path_tier = if is_protected { Tier::External } else { Tier::ReadOnly };
         NormalizedRequest {
             principal: &request.principal,
@@ -86,6 +94,7 @@ impl<'a> NormalizedRequest<'a> {
             argv: Some(details.argv.as_slice()).filter(|argv| !argv.is_empty()),
             tier: request.tier.max(capability::tier(&request.capability)).max(path_tier),
             is_protected,
+            is_system_place,
             malformed: malformed
                 .iter()
                 .filter(|(_, is_malformed)| *is_malformed)

@@ -62,7 +62,7 @@ impl Example {
             return Some(format!("the capability of a `{key}` example is not valid: {reason}"));
         }
         let request = self.into_request();
-        let normalized = NormalizedRequest::new(&request, None);
+        let normalized = NormalizedRequest::new(&request, None, &[]);
         if let Some(field) = normalized.malformed.first() {
             return Some(format!(
                 "a `{key}` example has an invalid `{field}`, so every policy denies it: write it in full"

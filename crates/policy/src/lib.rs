@@ -51,6 +51,7 @@ mod protected;
 mod rule;
 mod rules;
 mod strictest;
+mod system_place;
 
 pub use error::RuleError;
 pub use example::Example;

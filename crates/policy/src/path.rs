@@ -20,9 +20,9 @@ enum PathScope {
     Below,
 }
 
-/// `None` if the path is relative or contains `.`, `..` or NUL.
+/// `None` if the path is relative or contains `.`, `..` or a control character.
 pub(crate) fn components(path: &str) -> Option<Vec<&str>> {
-    let rest = path.strip_prefix('/').filter(|rest| !rest.contains('\0'))?;
+    let rest = path.strip_prefix('/').filter(|rest| !rest.contains(char::is_control))?;
     let components: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
     (!components.iter().any(|part| matches!(*part, "." | ".."))).then_some(components)
 }
@@ -93,7 +93,10 @@ mod tests {
 
     #[test]
     fn relative_and_ambiguous_paths_are_refused() {
-        for path in ["", "x", "~/x", "./x", "/x/../y", "/..", "/x/.", "/x\0y", "%2f"] {
+        for path in [
+            "", "x", "~/x", "./x", "/x/../y", "/..", "/x/.", "/x\0y", "/x\ny", "/x\u{7f}",
+            "/x\u{9b}", "%2f",
+        ] {
             assert_eq!(components(path), None, "{path}");
         }
         assert!(components("/x/..y/.z/%2e%2e").is_some());

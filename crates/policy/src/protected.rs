@@ -17,11 +17,11 @@ const NAMES: &[&str] = &[
      rust-toolchain rust-toolchain.toml setup.cfg setup.py sitecustomize.py taskfile.yaml taskfile.yml \
      tox.ini usercustomize.py workspace.bazel",
     // Run when a directory or shell is opened.
-    ".bash_login .bash_logout .bash_profile .bashrc .cshrc .devcontainer .devcontainer.json .dir-locals.el \
+    ".bash_aliases .bash_login .bash_logout .bash_profile .bashrc .cshrc .devcontainer .devcontainer.json .dir-locals.el \
      .direnv .emacs .emacs.d .env .envrc .exrc .husky .idea .inputrc .kshrc .lefthook.yaml .lefthook.yml \
-     lefthook.yaml lefthook.yml .login .logout .mise.toml mise.toml .nvimrc .pre-commit-config.yaml \
+     lefthook.yaml lefthook.yml .login .logout .mise.toml mise.toml .nvimrc .pam_environment .pre-commit-config.yaml \
      .pre-commit-config.yml .profile .ssh .tcshrc .tool-versions .vim .vimrc .vscode .xinitrc .xprofile \
-     .xsession .zlogin .zlogout .zprofile .zshenv .zshrc",
+     .xsession .xsessionrc .zlogin .zlogout .zprofile .zshenv .zshrc",
     // Configuration of package managers.
     ".bazelrc .bundle bunfig.toml .condarc .gemrc gradle.properties gradle-wrapper.jar \
      gradle-wrapper.properties .mvn .netrc .npmrc nuget.config pip.conf .pnpmfile.cjs pnpm-workspace.yaml \
@@ -42,15 +42,20 @@ const NAMES: &[&str] = &[
 /// Names that are protected only in a certain directory.
 const NESTED_NAMES: &[[&str; 2]] = &[
     [".config", "autostart"],
+    [".config", "environment.d"],
     [".config", "fish"],
     [".config", "git"],
     [".config", "nvim"],
+    [".config", "plasma-workspace"],
     [".config", "systemd"],
     [".forgejo", "workflows"],
     [".gitea", "workflows"],
     [".github", "actions"],
     [".github", "copilot-instructions.md"],
     [".github", "workflows"],
+    ["library", "launchagents"],
+    ["library", "launchdaemons"],
+    ["systemd", "user"],
 ];
 
 /// Prefixes of protected names.

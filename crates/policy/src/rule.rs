@@ -6,6 +6,7 @@ use kernel::policy_decision::{Approvers, Verdict};
 
 use crate::conditions::{ConditionMatch, Conditions, NormalizedRequest};
 use crate::pattern::CapabilityPattern;
+use crate::rules::BASELINE;
 
 /// A parsed and checked rule.
 #[derive(Clone, Debug)]
@@ -31,6 +32,10 @@ impl Rule {
     /// The name of its source, a slash and its id.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn is_baseline(&self) -> bool {
+        self.name.split_once('/').is_some_and(|(source, _)| source == BASELINE)
     }
 
     pub fn verdict(&self) -> Verdict {

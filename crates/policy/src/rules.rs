@@ -30,6 +30,9 @@ pub(crate) const DEFAULT: &str = "@default";
 pub(crate) const TIER_2: &str = "@tier-2";
 /// The reason if the request writes to a protected path: it always needs approval.
 const PROTECTED: &str = "@protected";
+/// The reason if no rule of the operator matched and the path is in a system directory or another user's home: the posture
+/// decides.
+const SYSTEM_PLACE: &str = "@system-place";
 /// Reasons that a decision names; the rest are only counted.
 const REASONS_MAX: usize = 16;
 
@@ -54,6 +57,8 @@ pub struct Rules {
     covering_unknown: Vec<Arc<Rule>>,
     /// The normalized components of Midwatch's data directory, if it is known.
     protected_directory: Option<Vec<String>>,
+    /// The normalized components of the user's home; empty if it is not known.
+    home: Vec<String>,
 }
 
 impl Rules {
@@ -75,15 +80,23 @@ impl Rules {
         Rules { protected_directory: Some(normalized_components(directory)), ..self }
     }
 
+    /// Lets the baseline allow work in this home, unlike in those of other users.
+    pub fn with_home(self, home: &str) -> Rules {
+        Rules { home: normalized_components(home), ..self }
+    }
+
     /// Decides on a request. A request that cannot be evaluated is denied.
     pub fn decide(&self, request: &Request) -> PolicyDecision {
-        let normalized = NormalizedRequest::new(request, self.protected_directory.as_deref());
+        let normalized =
+            NormalizedRequest::new(request, self.protected_directory.as_deref(), &self.home);
         let malformed = normalized.malformed.iter().map(|field| (Verdict::Deny, error(field)));
         let mut verdicts: Vec<(Verdict, String)> = malformed.collect();
         let mut approvers = Approvers::default();
         for rule in self.candidates(&request.capability) {
             match rule.evaluate(&normalized) {
                 Evaluation::NoMatch => {}
+                Evaluation::Match(Verdict::Allow)
+                    if normalized.is_system_place && rule.is_baseline() => {}
                 Evaluation::Match(verdict) => {
                     verdicts.push((verdict, rule.name.clone()));
                     approvers = approvers.strictest(rule.approvers);
@@ -92,7 +105,8 @@ impl Rules {
             }
         }
         if verdicts.is_empty() {
-            verdicts.push((self.posture.trust().default_verdict, DEFAULT.to_owned()));
+            let reason = if normalized.is_system_place { SYSTEM_PLACE } else { DEFAULT };
+            verdicts.push((self.posture.trust().default_verdict, reason.to_owned()));
         }
         if normalized.is_protected {
             verdicts.push((Verdict::Ask, PROTECTED.to_owned()));
@@ -247,7 +261,8 @@ fn compile(posture: Posture, version: String, mut rules: Vec<Arc<Rule>>) -> Rule
     let capabilities = capability::ALL.iter();
     let by_capability = capabilities.map(|it| (it.name, covering(it.name))).collect();
     let covering_unknown = rules.iter().filter(|rule| rule.covers_unknown()).cloned().collect();
-    Rules { posture, version, by_capability, covering_unknown, rules, protected_directory: None }
+    let (protected_directory, home) = (None, Vec::new());
+    Rules { posture, version, by_capability, covering_unknown, rules, protected_directory, home }
 }
 
 /// Each part is preceded by its length, so that different sources never hash the same text.

@@ -3,6 +3,7 @@
 //! A decision reads it once, and [`Config::pin`] keeps it the same until the decision is committed. So the ledger entry of a
 //! reload separates what the old rules decided from what the new ones decided.
 
+use std::env;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -96,7 +97,7 @@ impl Config {
 }
 
 /// The rules of a posture together with the operator's own, each by the name of their file. Files in the data directory
-/// are protected.
+/// are protected, and the user's home is theirs.
 pub fn rules(posture: Posture, own: &[(String, String)], data: &Path) -> Result<Rules, Error> {
     let sources: Vec<Source<'_>> = own.iter().map(|(name, text)| Source { name, text }).collect();
     let rules = Rules::load(posture, &sources).map_err(|faults| {
@@ -104,7 +105,11 @@ pub fn rules(posture: Posture, own: &[(String, String)], data: &Path) -> Result<
         Error::new(Code::PolicyInvalid, faults.join("\n"))
             .hint("correct the file, then run `midwatch policy check`")
     })?;
-    Ok(rules.with_protected_directory(&real_path(data)))
+    let rules = rules.with_protected_directory(&real_path(data));
+    Ok(match env::home_dir() {
+        Some(home) => rules.with_home(&real_path(&home)),
+        None => rules,
+    })
 }
 
 /// The path with every link resolved, because requests name files by it.

@@ -3,9 +3,8 @@
 //!
 //! Invariant: while the file exists, nothing is written to the ledger. Its content only tells why.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -76,7 +75,7 @@ impl WriteGuard {
 pub(crate) fn read_verdict(data: &Path) -> Option<String> {
     let path = data.join(FILE_NAME);
     let mut reason = Vec::new();
-    let opened = File::open(&path);
+    let opened = files::open(&path);
     match opened.and_then(|file| file.take(REASON_BYTES_MAX).read_to_end(&mut reason)) {
         Ok(_) => Some(String::from_utf8_lossy(&reason).trim_end().to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -86,12 +85,7 @@ pub(crate) fn read_verdict(data: &Path) -> Option<String> {
 
 /// Returns once the verdict is on disk.
 fn write_verdict(data: &Path, reason: &str) -> io::Result<()> {
-    let path = data.join(FILE_NAME);
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    writeln!(file, "{reason}")?;
-    file.sync_all()?;
-    File::open(data)?.sync_all()
+    files::replace(&data.join(FILE_NAME), &format!("{reason}\n"))
 }
 
 /// Removes the verdict. Call it only after every entry was verified.

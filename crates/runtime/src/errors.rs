@@ -67,6 +67,12 @@ pub(crate) fn too_low(refusal: &impl std::fmt::Display) -> Error {
         .hint("ask a person with that role, or set a token with that role as MIDWATCH_TOKEN")
 }
 
+/// A token that authenticates no one. The error is the same for every reason.
+pub(crate) fn invalid_token() -> Error {
+    Error::new(Code::TokenInvalid, "unknown or revoked token")
+        .hint("`midwatch token create` creates a new one; set it as MIDWATCH_TOKEN")
+}
+
 /// Invalid settings of a backend.
 pub(crate) fn invalid(invalid: Invalid) -> Error {
     let kinds = BackendKind::ALL.map(BackendKind::name).join(", ");

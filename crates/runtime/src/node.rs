@@ -1,11 +1,11 @@
 //! Which process owns a running run: a data directory, and one process after the other in it.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use api::{Code, Error};
 
+/// Longer than any name of a directory.
+const NAME_BYTES_MAX: usize = 100;
 /// The file that tells a data directory from others that share its database.
 const FILE_NAME: &str = "node";
 
@@ -20,7 +20,7 @@ pub(crate) struct NodeId {
 impl NodeId {
     /// A new process of a data directory whose lock the caller holds.
     pub(crate) fn new(data: &Path) -> NodeId {
-        let directory = fs::read_to_string(data.join(FILE_NAME)).unwrap_or_default();
+        let directory = files::read_text(&data.join(FILE_NAME), NAME_BYTES_MAX).unwrap_or_default();
         let directory = match directory.trim() {
             "" => random(),
             directory => directory.to_owned(),
@@ -36,10 +36,11 @@ impl NodeId {
     /// recognises the run.
     pub(crate) fn save(&self) -> Result<(), Error> {
         let path = self.data.join(FILE_NAME);
-        if fs::read_to_string(&path).is_ok_and(|text| !text.trim().is_empty()) {
+        if files::read_text(&path, NAME_BYTES_MAX).is_ok_and(|text| !text.trim().is_empty()) {
             return Ok(());
         }
-        write(&self.data, &path, self.directory()).map_err(|error| {
+        // At once, because a truncated name would identify another directory.
+        files::replace(&path, self.directory()).map_err(|error| {
             Error::new(Code::Failed, format!("cannot write `{}`: {error}", path.display()))
         })
     }
@@ -56,16 +57,6 @@ impl NodeId {
 
 fn directory_of(name: &str) -> &str {
     name.split_once('/').map_or("", |(directory, _)| directory)
-}
-
-/// Writes atomically: a truncated name would identify another directory.
-fn write(data: &Path, path: &Path, directory: &str) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(directory.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    File::open(data)?.sync_all()
 }
 
 fn random() -> String {

@@ -95,7 +95,7 @@ impl Audit {
         let Some(store) = self.open().await? else { return Ok(()) };
         store.check_files().await?;
         let checkpoints = runtime::read_notes(&self.notes())?;
-        let anchors = Anchors { keys: self.signers.clone(), checkpoints };
+        let anchors = Anchors { keys: self.signers.clone(), checkpoints, own_checkpoints: None };
         let report = runtime::verify(&*store, anchors, &ProgressSink::default()).await?;
         ensure!(report.verdict == Verdict::Ok, "the ledger does not verify: {:?}", report.damage);
         ensure!(report.root == self.chain.root(), "entries changed after they were read");

@@ -99,7 +99,7 @@ async fn unusable_script_fails_permanently() {
         ("[[answer]]\ntxt = 1", "is malformed in line 2: unknown field `txt`"),
         ("[[answer]]\nthen = \"explode\"", "is malformed in line 2: unknown variant `explode`"),
         ("", "is malformed in line 1: missing field `answer`"),
-        (&long, "is longer than 1048576 bytes"),
+        (&long, "cannot be read: it is longer than 1048576 bytes"),
     ] {
         let result = world.run(scripted(&world, script, "something else")).await;
         let path = world.root().join("answers.toml");

@@ -1,6 +1,6 @@
 //! Rules about runs: which commands are allowed, and what each attempt leads to.
 
-use super::decision::{Task, decision_context, evaluate};
+use super::decision::{Work, decision_context, evaluate};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::{
     CANCELLED, CancelRequest, Cause, OUTPUT_BYTES_MAX, Outcome, Output, Run, StartBlocker, State,
@@ -214,15 +214,15 @@ pub fn start(
     };
     // A run starts only with the agent that it was queued for.
     let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
-    let task = match Task::of(&run.schedule, definition, agent, start_context) {
-        Ok(task) => task,
+    let work = match Work::of(&run.schedule, definition, agent, start_context) {
+        Ok(work) => work,
         Err(cause) => return context.fail(cause, AttemptRecord::default()),
     };
-    let (agent, tier) = (task.agent(), task.tier);
+    let (agent, tier) = (work.agent(), work.tier);
     let name = agent.map(|agent| &agent.name);
-    let facts = start_context.facts(run, definition, &task, now);
-    let ruling = evaluate(&task.request, facts.lease, start_context.evaluate);
-    let decision_context = Some(Box::new(decision_context(&task.request, facts.clone())));
+    let facts = start_context.facts(run, definition, &work, now);
+    let ruling = evaluate(&work.request, facts.lease, start_context.evaluate);
+    let decision_context = Some(Box::new(decision_context(&work.request, facts.clone())));
     let evaluated =
         |ruling| Some(EvaluatedPolicy { ruling, tier, decision_context: decision_context.clone() });
     if facts.lease == LeaseState::Paused {
@@ -238,8 +238,8 @@ pub fn start(
         agent: name.cloned(),
         backend: agent.map(|agent| agent.backend.clone()),
         credential: agent.and_then(|agent| agent.credential.clone()),
-        tool: task.planned_tool(),
-        prompt: task.text.clone(),
+        tool: work.planned_tool(),
+        prompt: work.text.clone(),
         tier,
         policy: ruling.policy.clone(),
         fingerprint: fingerprint.clone(),
@@ -249,7 +249,7 @@ pub fn start(
             epoch: run.epoch + 1,
             attempt: run.attempt + 1,
             holder: holder.to_owned(),
-            repeatable: task.is_repeatable(),
+            repeatable: work.is_repeatable(),
             tier,
             ruling: Some(ruling),
             decision_context: decision_context.clone(),
@@ -304,7 +304,7 @@ pub fn start(
                 plan,
                 plan_hash: hashes.plan,
                 action_hash: Some(hashes.action),
-                request: task.request.clone(),
+                request: work.request.clone(),
                 facts: Some(facts),
                 ruling,
                 authors: start_context.authors.to_vec(),
@@ -456,7 +456,7 @@ pub fn finish(
     }
 }
 
-/// Requeues a run that its holder has claimed but not executed. The attempt does not count.
+/// Requeues a run that its holder has started but not executed. The attempt does not count.
 pub fn requeue(context: RunContext<'_>, holder: &str) -> Vec<EventBody> {
     let run = context.run;
     match &run.state {

@@ -125,8 +125,8 @@ pub fn preview(
     start_context: &StartContext<'_>,
     now: Timestamp,
 ) -> PolicyPreview {
-    let ruling = Task::of(schedule, definition, agent, start_context).map(|task| {
-        evaluate(&task.request, start_context.lease_state(now), start_context.evaluate)
+    let ruling = Work::of(schedule, definition, agent, start_context).map(|work| {
+        evaluate(&work.request, start_context.lease_state(now), start_context.evaluate)
     });
     PolicyPreview { ruling, is_frozen: start_context.authority.frozen.is_some() }
 }
@@ -150,12 +150,12 @@ impl StartContext<'_> {
         &self,
         run: &Run,
         definition: &Definition,
-        task: &Task<'_>,
+        work: &Work<'_>,
         now: Timestamp,
     ) -> Facts {
         let rules = (&definition.terms, self.limits);
         let counter_limits =
-            run_counter_limits(task.agent(), &run.schedule, task.tier, rules, day(now));
+            run_counter_limits(work.agent(), &run.schedule, work.tier, rules, day(now));
         Facts {
             left: Remaining::from_counters(&counter_limits, self.counters),
             unattended: !run.is_requested_by_human(),
@@ -166,8 +166,8 @@ impl StartContext<'_> {
 }
 
 /// What a run executes.
-pub(super) struct Task<'a> {
-    pub(super) kind: TaskKind<'a>,
+pub(super) struct Work<'a> {
+    pub(super) kind: WorkKind<'a>,
     /// The prompt, or the payload of the tool call.
     pub(super) text: &'a SealableText,
     /// The schedule's tier, but at least that of its agent or tool.
@@ -177,19 +177,19 @@ pub(super) struct Task<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum TaskKind<'a> {
+pub(super) enum WorkKind<'a> {
     Prompt(&'a Agent),
     Call { tool: &'a str, hash: &'a str },
 }
 
-impl<'a> Task<'a> {
+impl<'a> Work<'a> {
     /// Resolves the action of a schedule, or returns why it cannot be executed.
     pub(super) fn of(
         schedule: &ScheduleId,
         definition: &'a Definition,
         agent: Option<&'a Agent>,
         start_context: &StartContext<'a>,
-    ) -> Result<Task<'a>, Cause> {
+    ) -> Result<Work<'a>, Cause> {
         match &definition.action {
             Action::Prompt { agent: name, prompt } => {
                 let missing =
@@ -202,7 +202,7 @@ impl<'a> Task<'a> {
                     tier,
                     (start_context.agent_details)(agent),
                 );
-                Ok(Task { kind: TaskKind::Prompt(agent), text: prompt, tier, request })
+                Ok(Work { kind: WorkKind::Prompt(agent), text: prompt, tier, request })
             }
             Action::Tool { tool, payload, hash } => {
                 let missing =
@@ -217,17 +217,17 @@ impl<'a> Task<'a> {
                     return Err(Cause::new("tool_changed", &what));
                 }
                 let tier = definition.tier.unwrap_or(tool_call.tier).max(tool_call.tier);
-                let kind = TaskKind::Call { tool, hash: &tool_call.hash };
+                let kind = WorkKind::Call { tool, hash: &tool_call.hash };
                 let request = tool_call.request(schedule, tier);
-                Ok(Task { kind, text: payload, tier, request })
+                Ok(Work { kind, text: payload, tier, request })
             }
         }
     }
 
     pub(super) fn agent(&self) -> Option<&'a Agent> {
         match self.kind {
-            TaskKind::Prompt(agent) => Some(agent),
-            TaskKind::Call { .. } => None,
+            WorkKind::Prompt(agent) => Some(agent),
+            WorkKind::Call { .. } => None,
         }
     }
 
@@ -235,16 +235,16 @@ impl<'a> Task<'a> {
     /// effect only once.
     pub(super) fn is_repeatable(&self) -> bool {
         let is_harmless = match self.kind {
-            TaskKind::Prompt(agent) => agent.is_repeatable(),
-            TaskKind::Call { .. } => true,
+            WorkKind::Prompt(agent) => agent.is_repeatable(),
+            WorkKind::Call { .. } => true,
         };
         is_harmless && self.tier < Tier::External
     }
 
     pub(super) fn planned_tool(&self) -> Option<PlannedTool> {
         match self.kind {
-            TaskKind::Prompt(_) => None,
-            TaskKind::Call { tool, hash } => {
+            WorkKind::Prompt(_) => None,
+            WorkKind::Call { tool, hash } => {
                 Some(PlannedTool { name: tool.to_owned(), hash: hash.to_owned() })
             }
         }

@@ -56,9 +56,11 @@ impl fmt::Debug for CheckpointReader {
     }
 }
 
-/// The external checkpoints while the ledger is verified, and the first that does not match.
+/// A file of checkpoints while the ledger is verified, and the first that does not match.
 #[derive(Debug)]
 pub(super) struct ExternalCheckpoints {
+    /// Names one of its checkpoints.
+    pub(super) name: &'static str,
     notes: CheckpointReader,
     /// Already read, but larger than the entries verified so far.
     pub(super) pending: Option<SignedCheckpoint>,
@@ -66,8 +68,8 @@ pub(super) struct ExternalCheckpoints {
 }
 
 impl ExternalCheckpoints {
-    pub(super) fn new(notes: CheckpointReader) -> ExternalCheckpoints {
-        ExternalCheckpoints { notes, pending: None, mismatch: None }
+    pub(super) fn new(name: &'static str, notes: CheckpointReader) -> ExternalCheckpoints {
+        ExternalCheckpoints { name, notes, pending: None, mismatch: None }
     }
 
     /// The next checkpoint of exactly this size. Earlier roots are not kept, so checkpoints must be
@@ -76,7 +78,7 @@ impl ExternalCheckpoints {
         let next = match self.pending.take() {
             Some(next) => Some(next),
             None => self.notes.next().transpose().map_err(|error| {
-                Finding::unreadable(format!("cannot read the external checkpoints: {error}"))
+                Finding::unreadable(format!("cannot read {}: {error}", self.name))
             })?,
         };
         let Some(next) = next else { return Ok(None) };
@@ -87,7 +89,8 @@ impl ExternalCheckpoints {
         }
         if found < size {
             return Err(Finding::unreadable(format!(
-                "the external checkpoint of {found} entries comes after a larger one"
+                "{} of {found} entries comes after a larger one",
+                self.name
             )));
         }
         Ok(Some(next))

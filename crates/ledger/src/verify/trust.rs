@@ -25,6 +25,9 @@ pub struct Anchors {
     pub keys: Vec<VerifyingKey>,
     /// Copies of checkpoints from elsewhere, sorted by size. The ledger must match all of them.
     pub checkpoints: Option<CheckpointReader>,
+    /// The copies beside the ledger, also sorted. It must match them too, but they prove less: the same hand may have
+    /// changed both.
+    pub own_checkpoints: Option<CheckpointReader>,
 }
 
 /// A checkpoint whose signature is not verified yet, because a later entry may name its key.

@@ -1,5 +1,7 @@
 //! What both verifiers share: verifying entry by entry, then writing the report.
 
+use std::mem;
+
 use super::external::ExternalCheckpoints;
 use super::report::{Finding, Report, Verdict};
 use super::trust::{Anchors, GENESIS, KEY_REPLACED, SignedCheckpoint, TrustedKeys};
@@ -8,6 +10,7 @@ use crate::{Chain, Checkpoint, EntryRef, PrivateRef, VerifyingKey};
 const NO_EXTERNAL_CHECKPOINT: &str = "no external checkpoint was given: entries removed from the \
     end, and a rewrite by the owner of the key, cannot be detected";
 const EXTERNAL_CHECKPOINT: &str = "the external checkpoint";
+const OWN_CHECKPOINT: &str = "the checkpoint in `checkpoints.log`";
 
 /// The state of a verification: the entries verified so far and what is known about them.
 #[derive(Debug)]
@@ -19,24 +22,31 @@ pub(super) struct Verification {
     checkpoints: u64,
     /// The number of entries, from the first one, that a verified signature covers.
     signed_size: u64,
-    external: Option<ExternalCheckpoints>,
+    /// Files of checkpoints that the ledger must match.
+    copies: Vec<ExternalCheckpoints>,
+    has_external: bool,
     /// The last note whose signature was verified. Its external copy needs no second verification.
     last_verified: Option<SignedCheckpoint>,
 }
 
 impl Verification {
     pub(super) fn new(anchors: Anchors) -> Verification {
+        let Anchors { keys, checkpoints, own_checkpoints } = anchors;
+        let has_external = checkpoints.is_some();
+        let external = checkpoints.map(|it| ExternalCheckpoints::new(EXTERNAL_CHECKPOINT, it));
+        let own = own_checkpoints.map(|it| ExternalCheckpoints::new(OWN_CHECKPOINT, it));
         let mut walk = Verification {
             chain: Chain::empty(),
-            trusted: TrustedKeys::new(anchors.keys),
+            trusted: TrustedKeys::new(keys),
             instance: None,
             redacted: 0,
             checkpoints: 0,
             signed_size: 0,
-            external: anchors.checkpoints.map(ExternalCheckpoints::new),
+            copies: external.into_iter().chain(own).collect(),
+            has_external,
             last_verified: None,
         };
-        walk.compare_with_external();
+        walk.compare_with_copies();
         walk
     }
 
@@ -55,7 +65,7 @@ impl Verification {
 
     pub(super) fn verify_entry(&mut self, entry: &EntryRef<'_>) -> Result<(), Finding> {
         self.check_entry(entry)?;
-        self.compare_with_external();
+        self.compare_with_copies();
         Ok(())
     }
 
@@ -112,7 +122,7 @@ impl Verification {
 
     /// Makes the last checks and writes the report. `outcome` is the result so far.
     pub(super) fn into_report(mut self, outcome: Result<(), Finding>) -> Report {
-        let outcome = outcome.and_then(|()| self.finish_external());
+        let outcome = outcome.and_then(|()| self.finish_copies());
         let finding = outcome.and_then(|()| self.check_not_empty()).err();
         let (verdict, damage) = match finding {
             None => (Verdict::Ok, None),
@@ -143,39 +153,44 @@ impl Verification {
     }
 
     /// Keeps a mismatch for the end, because damage to the ledger itself is reported first.
-    fn compare_with_external(&mut self) {
-        let Some(mut outside) = self.external.take() else { return };
-        if outside.mismatch.is_none() {
-            outside.mismatch = self.compare_reached_checkpoints(&mut outside).err();
+    fn compare_with_copies(&mut self) {
+        let mut copies = mem::take(&mut self.copies);
+        for copy in copies.iter_mut().filter(|copy| copy.mismatch.is_none()) {
+            copy.mismatch = self.compare_reached_checkpoints(copy).err();
         }
-        self.external = Some(outside);
+        self.copies = copies;
     }
 
     fn compare_reached_checkpoints(
         &mut self,
-        outside: &mut ExternalCheckpoints,
+        copy: &mut ExternalCheckpoints,
     ) -> Result<(), Finding> {
-        while let Some(note) = outside.next_at(self.chain.size())? {
-            let expected = self.verify_checkpoint(EXTERNAL_CHECKPOINT, &note)?;
+        let name = copy.name;
+        while let Some(note) = copy.next_at(self.chain.size())? {
+            let expected = self.verify_checkpoint(name, &note)?;
             if expected.root != self.chain.root() {
                 return Err(Finding::truncated(format!(
-                    "the first {} entries do not match {EXTERNAL_CHECKPOINT}: \
-                     the ledger was rewritten or replaced",
+                    "the first {} entries do not match {name}: the ledger was rewritten or replaced",
                     expected.size
                 )));
             }
-            self.record_signature(expected.size);
+            // Those beside the ledger are copies of its own.
+            if name == EXTERNAL_CHECKPOINT {
+                self.record_signature(expected.size);
+            }
         }
         Ok(())
     }
 
-    fn finish_external(&mut self) -> Result<(), Finding> {
-        let Some(outside) = &mut self.external else { return Ok(()) };
-        let (finding, ahead) = (outside.mismatch.take(), outside.pending.take());
-        finding.map_or(Ok(()), Err)?;
-        let Some(ahead) = ahead else { return Ok(()) };
-        let expected = self.verify_checkpoint(EXTERNAL_CHECKPOINT, &ahead)?;
-        Err(shorter_than(&self.chain, EXTERNAL_CHECKPOINT, expected.size))
+    fn finish_copies(&mut self) -> Result<(), Finding> {
+        for copy in mem::take(&mut self.copies) {
+            copy.mismatch.map_or(Ok(()), Err)?;
+            if let Some(ahead) = copy.pending {
+                let expected = self.verify_checkpoint(copy.name, &ahead)?;
+                return Err(shorter_than(&self.chain, copy.name, expected.size));
+            }
+        }
+        Ok(())
     }
 
     fn check_not_empty(&self) -> Result<(), Finding> {
@@ -191,7 +206,7 @@ impl Verification {
         if 0 < unsigned {
             caveats.push(format!("no signed checkpoint covers the last {unsigned} entries"));
         }
-        if self.external.is_none() {
+        if !self.has_external {
             caveats.push(NO_EXTERNAL_CHECKPOINT.to_owned());
         }
         caveats

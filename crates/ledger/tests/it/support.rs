@@ -96,13 +96,13 @@ pub(crate) fn pinned(key: &SigningKey) -> Anchors {
 
 pub(crate) fn pinned_all(keys: &[&SigningKey]) -> Anchors {
     let keys = keys.iter().map(|key| key.verifying_key().clone()).collect();
-    Anchors { keys, checkpoints: None }
+    Anchors { keys, ..Anchors::default() }
 }
 
 /// Anchors with external checkpoints, as concatenated notes.
 pub(crate) fn with_external(keys: &[VerifyingKey], notes: &str) -> Anchors {
     let checkpoints = Some(CheckpointReader::new(io::Cursor::new(notes.to_owned())));
-    Anchors { keys: keys.to_vec(), checkpoints }
+    Anchors { keys: keys.to_vec(), checkpoints, own_checkpoints: None }
 }
 
 /// Exported files in memory.

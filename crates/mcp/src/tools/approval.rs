@@ -43,17 +43,9 @@ pub(super) const TOOLS: &[Tool] = &[
         Toolset::Approval,
         "approval show",
         "Ask your user to decide an approval. Clients that can open links show them the approval page. The answer has \
-         a message for them, the link, and the commands with which they inspect and decide it. Pass these on \
-         unchanged; do not open the link or run the commands yourself.",
-        &[
-            ("id", Text),
-            ("waiting", Boolean),
-            ("tell", Text),
-            ("link", Text),
-            ("look", Text),
-            ("approve", Text),
-            ("deny", Text),
-        ],
+         a message for them, the link, and the command with which they inspect it. Pass these on unchanged; do not \
+         open the link or run the command yourself.",
+        &[("id", Text), ("waiting", Boolean), ("tell", Text), ("link", Text), ("look", Text)],
     )
     .arguments(&[ID])
     .then(call_human)
@@ -97,15 +89,11 @@ fn call_human(shown: Value) -> Result<Value, Error> {
     }
     let tell =
         format!("A run of {subject} (tier {tier}) needs your decision{deadline}: approval {id}.");
-    let approve = format!("midwatch approval approve {id} --reason TEXT");
-    let deny = format!("midwatch approval deny {id} --reason TEXT");
     let answer = object([
         ("id", id.into()),
         ("waiting", true.into()),
         ("tell", tell.into()),
         ("look", look.into()),
-        ("approve", approve.into()),
-        ("deny", deny.into()),
     ]);
     Ok(match link {
         Some(link) => with_field(answer, "link", link),

@@ -125,6 +125,16 @@ fn b1_no_tool_makes_a_human_decision() {
     }
 }
 
+/// A model that can run commands must not find one that approves in what it is given.
+#[test]
+fn b1_no_text_for_a_model_has_a_command_that_approves() {
+    let all = Selection::new(Toolset::ALL.to_vec());
+    let definitions = tools().map(|tool| definition(tool).to_string());
+    for text in definitions.chain([instructions(&all)]) {
+        assert!(!text.contains("approval approve"), "{text}");
+    }
+}
+
 #[test]
 fn a_selection_offers_its_toolsets_and_only_reading_tools_if_read_only() {
     let default: Vec<_> = Selection::default().tools().collect();

@@ -1,6 +1,6 @@
 //! `midwatch doctor`: checks this installation and explains how to fix what is wrong.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -354,7 +354,7 @@ async fn check_checkpoint_copy(loaded: &Loaded, signed: u64) -> Check {
 
 /// Whether a note could be appended. Creates no file.
 fn can_append(path: &Path) -> io::Result<()> {
-    match OpenOptions::new().append(true).open(path) {
+    match files::append_existing(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().unwrap_or(path);
             Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?)

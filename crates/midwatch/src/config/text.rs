@@ -1,12 +1,10 @@
 //! Reading the file, and positions in its text for error messages.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
 use redact::redact;
-use rustix::fs::{Mode, OFlags};
 
 use super::Error;
 
@@ -36,11 +34,7 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Refuses pipes, without waiting for their other end to open.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
+    let file = files::open_linked(path)?;
     let mut bytes = Vec::new();
     // One byte past the limit shows that the file is too large.
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
@@ -202,7 +196,7 @@ mod tests {
         let message = "the file is larger than 1 MiB, the limit of a configuration file";
         check(format!("{largest}#").as_bytes(), Err((message, None, None)));
         let pipe = dir.path().join("pipe");
-        let mode = Mode::RUSR | Mode::WUSR;
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         let fifo = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, mode, 0).unwrap();
         for path in [dir.path(), &pipe] {

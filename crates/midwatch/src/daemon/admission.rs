@@ -27,11 +27,11 @@ struct Admitted {
     /// Connections admitted so far.
     count: u64,
     /// The open ones, oldest first.
-    open: BTreeMap<u64, Connection>,
+    open: BTreeMap<u64, OpenConnection>,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct OpenConnection {
     process: Option<i32>,
     is_of_run: bool,
     only_stops: bool,
@@ -72,7 +72,7 @@ impl Admission {
         let (number, closed) = (admitted.count, CancellationToken::new());
         admitted.count += 1;
         let close = Some(closed.clone());
-        admitted.open.insert(number, Connection { process, is_of_run, only_stops, close });
+        admitted.open.insert(number, OpenConnection { process, is_of_run, only_stops, close });
         Some(Place { admission: Arc::clone(self), number, only_stops, closed })
     }
 
@@ -82,12 +82,12 @@ impl Admission {
 }
 
 impl Admitted {
-    fn count(&self, is_counted: impl Fn(&Connection) -> bool) -> usize {
+    fn count(&self, is_counted: impl Fn(&OpenConnection) -> bool) -> usize {
         self.open.values().filter(|it| is_counted(it)).count()
     }
 
     /// Closes the oldest such connection that has not made a request yet. Returns whether there was one.
-    fn close_oldest(&mut self, may_close: impl Fn(&Connection) -> bool) -> bool {
+    fn close_oldest(&mut self, may_close: impl Fn(&OpenConnection) -> bool) -> bool {
         let mut silent = self.open.iter().filter(|(_, it)| it.close.is_some() && may_close(it));
         let Some(oldest) = silent.next().map(|(number, _)| *number) else { return false };
         let connection = self.open.remove(&oldest);

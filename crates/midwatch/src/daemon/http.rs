@@ -7,7 +7,7 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
-use gateway::{Authenticated, Authenticator, ConnectionAddresses};
+use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator};
 use mcp::Selection;
 use runtime::{Credentials, Engine, LocalHandle};
 use tokio::net::{TcpListener, TcpSocket};
@@ -95,7 +95,7 @@ impl TokenAuthenticator {
     }
 }
 
-impl Authenticator for TokenAuthenticator {
+impl HttpAuthenticator for TokenAuthenticator {
     fn authenticate(&self, token: Secret) -> BoxFuture<'_, Result<Authenticated, Error>> {
         async move {
             let engine = self.engine.clone();

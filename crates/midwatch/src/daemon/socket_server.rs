@@ -68,7 +68,7 @@ pub(super) async fn serve(listener: UnixListener, engine: Engine, stopped: Recei
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    if let Some(connection) = Connection::admit(stream, &admission) {
+                    if let Some(connection) = AdmittedConnection::admit(stream, &admission) {
                         let limits = Arc::clone(&limits);
                         connections.spawn(connection.serve(engine.clone(), limits, stopped.clone()));
                     }
@@ -87,7 +87,7 @@ pub(super) async fn serve(listener: UnixListener, engine: Engine, stopped: Recei
 }
 
 /// An admitted connection.
-struct Connection {
+struct AdmittedConnection {
     stream: UnixStream,
     peer: Peer,
     place: Place,
@@ -127,11 +127,11 @@ impl PrincipalLimits {
     }
 }
 
-impl Connection {
-    fn admit(stream: UnixStream, admission: &Arc<Admission>) -> Option<Connection> {
+impl AdmittedConnection {
+    fn admit(stream: UnixStream, admission: &Arc<Admission>) -> Option<AdmittedConnection> {
         let peer = Peer::of_unix_stream(&stream).ok().flatten()?;
         let place = admission.admit(peer.pid, &peer.ancestry)?;
-        Some(Connection { stream, peer, place })
+        Some(AdmittedConnection { stream, peer, place })
     }
 
     async fn serve(self, engine: Engine, limits: Arc<PrincipalLimits>, stopped: Receiver<bool>) {
@@ -146,7 +146,7 @@ impl Connection {
         limits: &PrincipalLimits,
         mut stopped: Receiver<bool>,
     ) -> io::Result<()> {
-        let Connection { stream, peer, place } = self;
+        let AdmittedConnection { stream, peer, place } = self;
         let (input, mut output) = stream.into_split();
         let mut input = BufReader::new(input);
         let first = async {

@@ -3,9 +3,9 @@
 //! Only its owner can read it. It may be removed or moved away at any time; the next line creates a new one.
 //! Invariant: it holds whole lines, even after a failed write or a crash during one.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 const FILE_MODE: u32 = 0o600;
@@ -64,13 +64,7 @@ impl RotatingFile {
 
     fn open_file(&self) -> io::Result<Open> {
         self.create_dir()?;
-        // A link could redirect the log to any other file.
-        if fs::symlink_metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            return Err(io::Error::other("its path is not a regular file"));
-        }
-        let mut options = OpenOptions::new();
-        let mut file =
-            options.create(true).append(true).read(true).mode(FILE_MODE).open(&self.path)?;
+        let mut file = files::append(&self.path)?;
         let found = file.metadata()?;
         if found.mode() & 0o777 != FILE_MODE {
             file.set_permissions(Permissions::from_mode(FILE_MODE))?;

@@ -34,7 +34,6 @@ use crate::commit::transaction::{Transaction, Transactions};
 use crate::config::Config;
 use crate::errors::{self, internal};
 use crate::installation::Installation;
-use crate::regular_file::open_regular;
 
 /// The directory of token files, in the data directory.
 const DIRECTORY: &str = "approvals/pending";
@@ -185,7 +184,7 @@ fn find_token_files(directory: &Path) -> Vec<(ScheduleId, PathBuf)> {
 
 /// Reads a regular file that only this user can read and write.
 fn read(path: &Path) -> io::Result<String> {
-    let file = open_regular(path)?;
+    let file = files::open(path)?;
     let metadata = file.metadata()?;
     let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
     let fits = metadata.nlink() == 1 && metadata.len() <= FILE_BYTES_MAX;

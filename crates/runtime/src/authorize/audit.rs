@@ -93,6 +93,7 @@ impl<'a> AuditedCall<'a> {
                     | Code::HumanNeeded
                     | Code::Denied
                     | Code::TokenInvalid
+                    | Code::TokenNotForMcp
                     | Code::SignatureInvalid
                     | Code::SignatureNeeded
             ),

@@ -5,7 +5,7 @@
 //! | a process that a run started, by its ancestry or by its own claim | that run, a runner, whatever else it presents |
 //! | with a token | the person of the token, with its role |
 //! | the local socket, or the data directory itself | the user: maintainer; in `strict-prod` operator, once a maintainer has a token |
-//! | `/mcp` over HTTP, always with a token | the assistant of its person, a runner; an agent or observer as itself |
+//! | `/mcp` over HTTP, always with a token | the assistant of its person, a runner; an agent or observer as itself; never an operator |
 //! | the page of an approval, always with a token | the person of the token, with its role; never an agent or a run |
 //! | an MCP client on any of these | the assistant of that person or user, a runner |
 
@@ -27,6 +27,8 @@ use crate::config::Config;
 
 /// The name under which a refused visit of a page for people is recorded.
 const PAGE: &str = "approval.page";
+/// The name under which a refused MCP client is recorded.
+const MCP: &str = "mcp";
 /// How long the store may take to say who wants to stop something.
 const STORE_ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 
@@ -89,7 +91,11 @@ impl Authenticator {
             return Ok(Actor::for_run(&id));
         }
         let person = self.find_person(credentials).await?;
-        Ok(if credentials.assistant { person.into_assistant() } else { person })
+        match (credentials.assistant, credentials.token) {
+            (true, Some(_)) => self.assistant_by_token(person).await,
+            (true, None) => Ok(person.into_assistant()),
+            (false, _) => Ok(person),
+        }
     }
 
     /// Authenticates a caller that stops something. If the store does not say who it is, the user of the machine may still
@@ -130,9 +136,26 @@ impl Authenticator {
         Err(refusal)
     }
 
-    /// Authenticates a network client by its token alone. An agent may be behind it.
+    /// Authenticates an MCP client by its token alone.
     pub(crate) async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
-        Ok(self.find_token_holder(token, &Actor::unknown_client()).await?.into_assistant())
+        let holder = self.find_token_holder(token, &Actor::unknown_client()).await?;
+        self.assistant_by_token(holder).await
+    }
+
+    /// The holder of the token of an MCP client. A token that can approve is refused, because the model behind the client
+    /// may be able to read it.
+    async fn assistant_by_token(&self, holder: Actor) -> Result<Actor, Error> {
+        if holder.role < Role::Operator {
+            return Ok(holder);
+        }
+        let name = holder.name();
+        let what = format!("this token of `{name}` can approve, and an agent could read it here");
+        let refusal = Error::new(Code::TokenNotForMcp, what).hint(format!(
+            "create one for the client: `midwatch token create --for mcp --name {name}`"
+        ));
+        let call = AuditedCall { by: &holder.into_assistant(), call: Some(MCP), subject: None };
+        self.audit.record_refusal(call, &refusal).await;
+        Err(refusal)
     }
 
     /// The holder of the token, or the user of the machine.

@@ -44,7 +44,7 @@ pub(crate) struct AuthorityControl {
     pub(crate) installation: Arc<Installation>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) backend: Arc<dyn AgentBackend>,
-    pub(crate) stop: Arc<StopSwitch>,
+    pub(crate) stop_switch: Arc<StopSwitch>,
     /// The authority when it was last read.
     pub(crate) last_known: Mutex<Authority>,
     /// Signals every change.
@@ -102,39 +102,39 @@ impl AuthorityControl {
         let command = Command::Freeze { note: note.clone() };
         // Who may freeze does not depend on the stored authority.
         authority::decide(&Authority::default(), by, command, now).map_err(errors::refused)?;
-        self.stop.freeze(UnrecordedFreeze { by: by.clone(), note, at: now.latest });
+        self.stop_switch.freeze(UnrecordedFreeze { by: by.clone(), note, at: now.latest });
         Ok(())
     }
 
     /// Records a freeze that is in effect in this process and not in the ledger yet.
     pub(crate) async fn record_freeze(&self) -> Result<(), Error> {
-        let Some(UnrecordedFreeze { by, note, .. }) = self.stop.unrecorded() else {
+        let Some(UnrecordedFreeze { by, note, .. }) = self.stop_switch.unrecorded() else {
             return Ok(());
         };
         let transaction = Transaction { rows: vec![self.row()], ..Transaction::by(&by) };
         let command = Command::Freeze { note };
         let decide = |rows: &Rows, now| self.decide(rows, &by, &command, now);
         self.transactions.commit(transaction, decide).await?;
-        self.stop.freeze_recorded();
+        self.stop_switch.freeze_recorded();
         Ok(())
     }
 
     /// Keeps a freeze that could not be recorded, and goes on trying to record it.
     pub(crate) fn keep_unrecorded_freeze(&self) {
-        let Some(freeze) = self.stop.unrecorded() else { return };
-        self.stop.leave_marker(StopTarget::Installation, freeze.note.as_deref());
+        let Some(freeze) = self.stop_switch.unrecorded() else { return };
+        self.stop_switch.leave_marker(StopTarget::Installation, freeze.note.as_deref());
         self.changed.notify_one();
     }
 
     /// Cancels the runs of this process. Returns whether there were any.
     async fn cancel_runs(&self, by: &str) -> bool {
-        let running = self.dispatcher.running();
-        for (id, schedule) in &running {
+        let claimed = self.dispatcher.claimed();
+        for (id, schedule) in &claimed {
             if let Err(failed) = self.cancel_run(id, schedule, by).await {
                 error!(%failed, run = %id, "failed to cancel a run of a frozen installation");
             }
         }
-        !running.is_empty()
+        !claimed.is_empty()
     }
 
     async fn cancel_run(&self, id: &RunId, schedule: &ScheduleId, by: &str) -> Result<(), Error> {
@@ -200,7 +200,7 @@ impl AuthorityControl {
         };
         select! {
             biased;
-            () = self.stop.wait_until_frozen() => {}
+            () = self.stop_switch.wait_until_frozen() => {}
             () = by_the_ledger => {}
         }
     }
@@ -219,7 +219,7 @@ impl AuthorityControl {
     }
 
     fn with_unrecorded_freeze(&self, authority: Authority) -> Authority {
-        let unrecorded = self.stop.unrecorded().map(|UnrecordedFreeze { by, note, at }| {
+        let unrecorded = self.stop_switch.unrecorded().map(|UnrecordedFreeze { by, note, at }| {
             Attribution { by: by.name().to_owned(), note, at, clock: None }
         });
         Authority { frozen: authority.frozen.or(unrecorded), ..authority }

@@ -20,6 +20,7 @@ use crate::commit::rows::Rows;
 use crate::config::Config;
 use crate::errors;
 use crate::installation::Installation;
+use crate::secrets::sealing::{Purpose, Sealing};
 use crate::wire;
 
 /// The verbs for allow, ask and deny in the present tense.
@@ -58,6 +59,7 @@ pub(crate) struct Policy {
     pub(crate) config: Arc<Config>,
     pub(crate) installation: Arc<Installation>,
     pub(crate) backend: Arc<dyn AgentBackend>,
+    pub(crate) sealing: Arc<Sealing>,
 }
 
 impl Policy {
@@ -73,7 +75,11 @@ impl Policy {
         let approval = approval.and_then(|id| Some((id, rows.get::<Approval>(id)?)));
         let is_signed = |decision: &Decision| {
             let token = decision.signature.as_ref().and_then(|it| rows.get::<Token>(&it.token));
-            approval.is_some_and(|(id, approval)| is_validly_signed(id, approval, decision, token))
+            let Some((id, approval)) = approval else { return false };
+            let opened = self.sealing.open_sealed(&approval.plan.prompt, Purpose::PrivateFields);
+            let is_valid =
+                |opened: Option<&str>| is_validly_signed(id, approval, opened, decision, token);
+            opened.is_ok_and(|opened| is_valid(opened.as_deref()))
         };
         let authors = rows.get::<Schedule>(schedule).map(Schedule::authors).unwrap_or_default();
         let config = self.config.active();

@@ -1,8 +1,8 @@
 //! The hashes of a plan, and the signature of an approver.
 //!
 //! An approver signs on another machine and need not trust this one: they compute the hash of the plan that they read,
-//! and sign it together with the approval, the installation and the expiry time. So a signature is valid for one approval
-//! of one installation, and cannot be made from stored data.
+//! and sign it together with the approval, the installation, the expiry time and the text of a sealed prompt. So a
+//! signature is valid for one approval of one installation, and covers everything that the approver was shown.
 
 use kernel::ApprovalId;
 use kernel::approval::{Approval, Decision, Hashes, Plan};
@@ -29,6 +29,8 @@ pub struct Statement<'a> {
     pub plan_hash: &'a str,
     /// When the approval expires, in RFC 3339.
     pub approve_by: &'a str,
+    /// The text of the prompt, if the plan only has it sealed.
+    pub opened_prompt: Option<&'a str>,
 }
 
 /// The hashes of a plan. They are empty if the plan has no canonical form, and then match nothing.
@@ -62,14 +64,17 @@ impl Statement<'_> {
     }
 
     fn bytes(&self) -> Option<Vec<u8>> {
-        let Statement { approval, instance, plan_hash, approve_by } = self;
-        let fields = json!({
+        let Statement { approval, instance, plan_hash, approve_by, opened_prompt } = self;
+        let mut fields = json!({
             "approval": approval,
             "approve_by": approve_by,
             "decision": "approve",
             "instance": instance,
             "plan_hash": plan_hash,
         });
+        if let (Some(prompt), Some(fields)) = (opened_prompt, fields.as_object_mut()) {
+            fields.insert("opened_prompt".to_owned(), json!(prompt));
+        }
         Some([DECISION_DOMAIN, &canonical_json(&fields).ok()?].concat())
     }
 }
@@ -78,13 +83,14 @@ impl Statement<'_> {
 pub(crate) fn is_validly_signed(
     id: &ApprovalId,
     approval: &Approval,
+    opened_prompt: Option<&str>,
     decision: &Decision,
     token: Option<&Token>,
 ) -> bool {
     let (Some(signature), Some(token)) = (&decision.signature, token) else { return false };
     let is_theirs = token.actor().is_some_and(|actor| actor.name() == decision.by);
     let approve_by = rfc3339(signature.expires_at);
-    let statement = statement(id, approval, &approve_by);
+    let statement = statement(id, approval, opened_prompt, &approve_by);
     is_theirs && decision.at < signature.expires_at && statement.is_signed(&signature.text, token)
 }
 
@@ -92,10 +98,11 @@ pub(crate) fn is_validly_signed(
 pub(crate) fn statement<'a>(
     id: &'a ApprovalId,
     approval: &'a Approval,
+    opened_prompt: Option<&'a str>,
     approve_by: &'a str,
 ) -> Statement<'a> {
     let (instance, plan_hash) = (&approval.plan.instance, &approval.plan_hash);
-    Statement { approval: id.as_str(), instance, plan_hash, approve_by }
+    Statement { approval: id.as_str(), instance, plan_hash, approve_by, opened_prompt }
 }
 
 fn digest(domain: &[u8], value: &Value) -> String {

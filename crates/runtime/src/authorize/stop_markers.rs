@@ -14,8 +14,6 @@ use std::path::{Path, PathBuf};
 use kernel::schedule::NOTE_BYTES_MAX;
 use kernel::{Actor, RunId};
 
-use crate::regular_file::open_regular;
-
 const DIRECTORY: &str = "stop";
 const FREEZE: &str = "freeze";
 /// So many characters always fit into a note.
@@ -95,6 +93,6 @@ impl StopMarkers {
 /// The text of a marker, cut to fit into a note.
 fn read_note(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    open_regular(path)?.take(NOTE_BYTES_MAX as u64).read_to_end(&mut bytes)?;
+    files::open(path)?.take(NOTE_BYTES_MAX as u64).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).chars().take(NOTE_CHARS_MAX).collect())
 }

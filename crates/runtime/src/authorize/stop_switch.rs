@@ -64,7 +64,7 @@ impl StopSwitch {
             warn!(by = by.name(), "a marker freezes the installation");
             self.freeze(UnrecordedFreeze { by, note, at: now });
         }
-        for (id, _) in self.dispatcher.running() {
+        for (id, _) in self.dispatcher.claimed() {
             if let Some(StopRequest { by, note }) = self.markers.find(StopTarget::Run(&id)) {
                 self.cancel(&id, &by, note.as_deref());
             }

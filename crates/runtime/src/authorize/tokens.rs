@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{Code, Error};
+use api::Error;
 use kernel::token::Token;
 pub use kernel::token::{TOKEN_DIGITS, TOKEN_PREFIX};
 use kernel::{Actor, Noun, NounState, Role, TokenId};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use store::{Newest, Store};
 
 use crate::commit::codec::decode_item;
-use crate::errors::{self, internal};
+use crate::errors::{self, internal, invalid_token};
 
 #[derive(Debug)]
 pub(crate) struct Tokens {
@@ -23,7 +23,7 @@ impl Tokens {
         tokens(&*self.store).await
     }
 
-    /// The person or agent that a secret belongs to. The error is the same for every reason.
+    /// The person or agent that a secret belongs to.
     pub(crate) async fn find_holder(&self, secret: &str) -> Result<Actor, Error> {
         let digits = secret.strip_prefix(TOKEN_PREFIX).map_or(0, str::len);
         let found = match digits == TOKEN_DIGITS {
@@ -42,11 +42,10 @@ impl Tokens {
             }
             false => Vec::new(),
         };
-        let token = found.first().map(decode_item::<Token>).transpose()?.flatten();
-        token.and_then(|token| token.actor()).ok_or_else(|| {
-            Error::new(Code::TokenInvalid, "unknown or revoked token")
-                .hint("`midwatch token create` creates a new one; set it as MIDWATCH_TOKEN")
-        })
+        let Some(item) = found.first() else { return Err(invalid_token()) };
+        let actor = decode_item::<Token>(item)?.and_then(|token| token.actor());
+        let actor = actor.ok_or_else(invalid_token)?;
+        Ok(actor.authenticated_by(item.id.parse().map_err(internal)?))
     }
 }
 

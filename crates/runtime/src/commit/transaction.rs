@@ -10,7 +10,8 @@ use std::sync::Arc;
 use api::{ApiRequest, Code, Error, Response};
 use kernel::budget::Limits;
 use kernel::installation::Event as InstallationEvent;
-use kernel::{Actor, Event, EventBody, Noun, NounState, Timestamp};
+use kernel::token::Token;
+use kernel::{Actor, Event, EventBody, Noun, NounState, Timestamp, TokenId};
 use store::{Commit, Delta, Outcome, Store};
 
 use crate::clock::Time;
@@ -24,7 +25,7 @@ use crate::commit::row_locks::{RowLock, RowLocks};
 use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::config::Config;
 use crate::damage::WriteGuard;
-use crate::errors::{self, internal};
+use crate::errors::{self, internal, invalid_token};
 
 /// Decisions per transaction at most: the first, and one after each conflict, stale cache or wait for a lock.
 const DECISIONS_MAX: usize = 32;
@@ -39,6 +40,8 @@ pub(crate) struct Transaction<'a> {
     /// written.
     pub reads: Vec<RowKey>,
     pub actor: &'a Actor,
+    /// The token that authenticated the request. If it is revoked before the commit, nothing is committed.
+    pub token: Option<&'a TokenId>,
     pub key: Option<&'a IdempotencyKey>,
     /// Do everything except the commit, and store no response.
     pub is_dry_run: bool,
@@ -47,12 +50,14 @@ pub(crate) struct Transaction<'a> {
 impl<'a> Transaction<'a> {
     /// A change that no request makes.
     pub(crate) fn by(actor: &'a Actor) -> Transaction<'a> {
-        Transaction { rows: Vec::new(), reads: Vec::new(), actor, key: None, is_dry_run: false }
+        let (rows, reads) = (Vec::new(), Vec::new());
+        Transaction { rows, reads, actor, token: None, key: None, is_dry_run: false }
     }
 
     /// A change that a request makes.
     pub(crate) fn of(caller: &'a Caller) -> Transaction<'a> {
-        Transaction { key: caller.key.as_ref(), ..Transaction::by(&caller.actor) }
+        let Caller { actor, key, .. } = caller;
+        Transaction { token: actor.token.as_ref(), key: key.as_ref(), ..Transaction::by(actor) }
     }
 }
 
@@ -225,7 +230,8 @@ impl Transactions {
             Timestamp,
         ) -> Result<Option<store::StoredResponse>, Error>,
     ) -> Result<Executed<T>, Error> {
-        let Transaction { rows, reads, actor, key, is_dry_run } = transaction;
+        let Transaction { mut rows, reads, actor, token, key, is_dry_run } = transaction;
+        rows.extend(token.map(row_key::<Token>));
         let key = key.filter(|_| !is_dry_run);
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
         // A dry run has no commit that would detect a stale row.
@@ -246,13 +252,14 @@ impl Transactions {
                 true => self.time.monotonic_now().latest,
                 false => self.time.now(),
             };
-            let mut events = match decide(&before, now) {
+            let decided = check_token(token, &before).and_then(|()| decide(&before, now));
+            let mut events = match decided {
                 // Only a write would show that a cached row is stale.
                 Ok(events) if events.is_empty() && may_be_stale => continue,
                 Err(_) if may_be_stale => continue,
                 Ok(events) => events,
-                // A caller without the role gets no stored response.
-                Err(refusal) if refusal.code == Code::RoleTooLow => return Err(refusal),
+                // A caller without the role or a valid token gets no stored response.
+                Err(refusal) if is_about_caller(refusal.code) => return Err(refusal),
                 // The refusal may be a consequence of the first request with this key.
                 Err(refusal) => {
                     let earlier = self.earlier_response(key).await?;
@@ -433,6 +440,17 @@ fn commit_of<'a>(
         drafts.push(codec::draft_entry(event)?);
     }
     Ok(Commit { drafts, writes: before.writes(after)?, deltas, ..Commit::default() })
+}
+
+/// Fails if the token that authenticated the request has been revoked since.
+fn check_token(token: Option<&TokenId>, rows: &Rows) -> Result<(), Error> {
+    let Some(id) = token else { return Ok(()) };
+    let is_valid = rows.get::<Token>(id).is_some_and(|token| token.revoked.is_none());
+    if is_valid { Ok(()) } else { Err(invalid_token()) }
+}
+
+fn is_about_caller(code: Code) -> bool {
+    matches!(code, Code::RoleTooLow | Code::TokenInvalid)
 }
 
 fn too_busy() -> Error {

@@ -13,7 +13,7 @@ use kernel::schedule::Definition;
 use kernel::{RunId, ScheduleId, Timestamp};
 use tokio::sync::Notify;
 
-use crate::dispatch::queues::{AgentLimits, Position, Queues, Requirements};
+use crate::dispatch::queues::{AgentLimits, Position, QueueKey, Queues};
 pub(crate) use crate::dispatch::queues::{Cancellation, Claim};
 
 #[derive(Debug, Default)]
@@ -50,10 +50,10 @@ impl Dispatcher {
     }
 
     /// Running runs, in a fixed order so that a simulation can repeat it.
-    pub(crate) fn running(&self) -> Vec<(RunId, ScheduleId)> {
+    pub(crate) fn claimed(&self) -> Vec<(RunId, ScheduleId)> {
         let queues = self.queues();
         let running = queues.positions.iter().filter_map(|(id, position)| match position {
-            Position::Running { schedule, .. } => Some((id.clone(), schedule.clone())),
+            Position::Claimed { schedule, .. } => Some((id.clone(), schedule.clone())),
             Position::Delayed(..) | Position::Queued(_) => None,
         });
         running.collect::<BTreeMap<_, _>>().into_iter().collect()
@@ -79,7 +79,7 @@ impl Dispatcher {
         now: Timestamp,
     ) -> Option<Claim> {
         let (agent, keys) = (definition.action.agent().cloned(), definition.terms.keys.clone());
-        self.queues().try_claim(id, schedule, Requirements { agent, keys }, now)
+        self.queues().try_claim(id, schedule, QueueKey { agent, keys }, now)
     }
 
     /// When the next delayed run may start.
@@ -116,14 +116,14 @@ impl Dispatcher {
     /// The output so far of a run that is running in this process.
     pub(crate) fn live_output(&self, id: &RunId) -> Option<LiveOutput> {
         match self.queues().positions.get(id) {
-            Some(Position::Running { live_output, .. }) => Some(live_output.clone()),
+            Some(Position::Claimed { live_output, .. }) => Some(live_output.clone()),
             Some(Position::Delayed(..) | Position::Queued(_)) | None => None,
         }
     }
 
     /// Cancels a run, if it is running in this process.
     pub(crate) fn cancel(&self, id: &RunId) {
-        if let Some(Position::Running { cancel, .. }) = self.queues().positions.get(id) {
+        if let Some(Position::Claimed { cancel, .. }) = self.queues().positions.get(id) {
             cancel.cancel();
         }
     }
@@ -132,7 +132,7 @@ impl Dispatcher {
     /// is running in this process.
     pub(crate) fn cancel_unrecorded(&self, id: &RunId, cancellation: Cancellation) -> bool {
         match self.queues().positions.get(id) {
-            Some(Position::Running { cancel, pending_cancel, .. }) => {
+            Some(Position::Claimed { cancel, pending_cancel, .. }) => {
                 // The first one counts.
                 let _ = pending_cancel.set(cancellation);
                 cancel.cancel();
@@ -144,14 +144,14 @@ impl Dispatcher {
 
     /// Cancels all running runs, in a fixed order so that a simulation can repeat it.
     pub(crate) fn cancel_all(&self) {
-        for (id, _) in self.running() {
+        for (id, _) in self.claimed() {
             self.cancel(&id);
         }
     }
 
     /// Cancels all running runs though that is not recorded yet; the executor records it later.
     pub(crate) fn cancel_all_unrecorded(&self, cancellation: &Cancellation) {
-        for (id, _) in self.running() {
+        for (id, _) in self.claimed() {
             self.cancel_unrecorded(&id, cancellation.clone());
         }
     }
@@ -166,7 +166,7 @@ mod tests {
     use kernel::run::{Outcome, State};
 
     use super::*;
-    use crate::dispatch::queues::RUNNING_MAX;
+    use crate::dispatch::queues::CLAIMED_MAX;
 
     fn run(agent: &str, priority: u8, from_s: i64) -> Run {
         let from = Timestamp::from_micros(from_s * 1_000_000);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn running_runs_have_a_total_limit() {
+    fn claimed_runs_have_a_total_limit() {
         let dispatcher = Dispatcher::default();
         dispatcher.open();
         for agent in 0..100 {
@@ -318,7 +318,7 @@ mod tests {
         for id in 0..1_000 {
             dispatcher.update(&RunId::of(id), &run(&format!("agent-{}", id % 100), 5, 1));
         }
-        assert_eq!(claimed(&dispatcher, 1).len(), RUNNING_MAX);
+        assert_eq!(claimed(&dispatcher, 1).len(), CLAIMED_MAX);
         assert_eq!(claimed(&dispatcher, 1).len(), 0);
         dispatcher.release(&RunId::of(0));
         assert_eq!(claimed(&dispatcher, 1).len(), 1);
@@ -379,7 +379,7 @@ mod tests {
         let schedule = "sch_00000000".parse().unwrap();
         dispatcher
             .queues()
-            .try_claim(RunId::of(id), &schedule, Requirements { agent, keys }, now)
+            .try_claim(RunId::of(id), &schedule, QueueKey { agent, keys }, now)
             .is_some()
     }
 
@@ -425,7 +425,7 @@ mod tests {
         assert!(try_claim(&dispatcher, 2, ("ada", &[]), 1));
         dispatcher.release(&RunId::of(2));
         let queues = dispatcher.queues();
-        assert!(queues.in_use.is_empty() && queues.positions.is_empty() && queues.running == 0);
+        assert!(queues.in_use.is_empty() && queues.positions.is_empty() && queues.claimed == 0);
     }
 
     #[test]
@@ -433,14 +433,14 @@ mod tests {
         let dispatcher = Dispatcher::default();
         dispatcher.open();
         for agent in 0..20 {
-            set_limit(&dispatcher, &format!("agent-{agent:02}"), RUNNING_MAX);
+            set_limit(&dispatcher, &format!("agent-{agent:02}"), CLAIMED_MAX);
         }
         for id in 0..10_000 {
             dispatcher.update(&RunId::of(id), &run(&format!("agent-{:02}", id % 20), 5, 1));
         }
         let mut running = claimed(&dispatcher, 1);
         dispatcher.update(&RunId::of(77_777), &run("zoe", 0, 1));
-        for _ in 0..RUNNING_MAX {
+        for _ in 0..CLAIMED_MAX {
             dispatcher.release(&RunId::of(running.remove(0)));
             running.extend(claimed(&dispatcher, 2));
             if running.contains(&77_777) {

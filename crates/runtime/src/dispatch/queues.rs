@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 /// The concurrency limit of an agent that is not known yet.
 const CONCURRENCY_DEFAULT: usize = 1;
 /// Runs that run at a time, of all agents.
-pub(super) const RUNNING_MAX: usize = 256;
+pub(super) const CLAIMED_MAX: usize = 256;
 /// Waiting time that one step of priority is worth.
 const PRIORITY_STEP_US: i64 = 60_000_000;
 
@@ -47,7 +47,7 @@ pub(crate) type PendingCancel = Arc<OnceLock<Cancellation>>;
 
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    /// Runs are queued only once the executor runs.
+    /// Runs are queued only once recovery has begun.
     pub(super) is_open: bool,
     /// The ledger says that the installation is frozen.
     pub(super) is_frozen: bool,
@@ -59,15 +59,15 @@ pub(super) struct Queues {
     pub(super) delayed: BTreeSet<(Timestamp, RunId)>,
     /// The latest time at which one of them was queued.
     delayed_since: Option<Timestamp>,
-    pub(super) queues: HashMap<Arc<Requirements>, Queue>,
-    pub(super) queues_by_resource: HashMap<Resource, BTreeSet<Arc<Requirements>>>,
+    pub(super) queues: HashMap<Arc<QueueKey>, Queue>,
+    pub(super) queues_by_resource: HashMap<Resource, BTreeSet<Arc<QueueKey>>>,
     agents: HashMap<AgentName, AgentLimits>,
     pub(super) agents_by_conversation: HashMap<String, BTreeSet<AgentName>>,
     /// Permits in use.
     pub(super) in_use: HashMap<Resource, usize>,
     /// Queues with a run that can start, each in turn.
-    ready: VecDeque<Arc<Requirements>>,
-    pub(super) running: usize,
+    ready: VecDeque<Arc<QueueKey>>,
+    pub(super) claimed: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(super) struct AgentLimits {
 
 /// What the runs of a queue need.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Requirements {
+pub(super) struct QueueKey {
     pub(super) agent: Option<AgentName>,
     pub(super) keys: Vec<Key>,
 }
@@ -97,7 +97,7 @@ pub(super) enum Position {
     /// Not before this time.
     Delayed(Timestamp, QueuedRun),
     Queued(QueuedRun),
-    Running {
+    Claimed {
         schedule: ScheduleId,
         permits: Vec<Resource>,
         cancel: CancellationToken,
@@ -111,7 +111,7 @@ pub(super) enum Position {
 #[derive(Clone, Debug)]
 pub(super) struct QueuedRun {
     schedule: ScheduleId,
-    requirements: Arc<Requirements>,
+    requirements: Arc<QueueKey>,
     /// The lowest starts first.
     rank: i64,
     /// When it was queued.
@@ -131,15 +131,14 @@ impl Queues {
         let queued = match run.state {
             State::Queued { from } => {
                 let rank = from.as_micros() - i64::from(run.priority) * PRIORITY_STEP_US;
-                let requirements =
-                    Requirements { agent: run.agent.clone(), keys: run.keys.clone() };
+                let requirements = QueueKey { agent: run.agent.clone(), keys: run.keys.clone() };
                 let (schedule, requirements) = (run.schedule.clone(), Arc::new(requirements));
                 let (since, approval) = (run.waiting_since(), run.approval.clone());
                 Some((from, QueuedRun { schedule, requirements, rank, since, approval }))
             }
             State::Parked | State::Running { .. } | State::Ended(_) => None,
         };
-        if let Some(Position::Running { requeued, cancel, .. }) = self.positions.get_mut(id) {
+        if let Some(Position::Claimed { requeued, cancel, .. }) = self.positions.get_mut(id) {
             // The run has ended, so nothing more of it counts.
             if matches!(run.state, State::Ended(_)) {
                 cancel.cancel();
@@ -196,7 +195,7 @@ impl Queues {
                     queue.waiting.remove(&(waiting.rank, id.clone()));
                 }
             }
-            Some(Position::Running { .. }) | None => {}
+            Some(Position::Claimed { .. }) | None => {}
         }
     }
 
@@ -221,7 +220,7 @@ impl Queues {
         }
         let mut claims = Vec::new();
         while self.may_claim()
-            && self.running < RUNNING_MAX
+            && self.claimed < CLAIMED_MAX
             && let Some(requirements) = self.ready.pop_front()
         {
             claims.extend(self.claim_from(&requirements));
@@ -248,7 +247,7 @@ impl Queues {
         }
     }
 
-    fn claim_from(&mut self, requirements: &Arc<Requirements>) -> Option<Claim> {
+    fn claim_from(&mut self, requirements: &Arc<QueueKey>) -> Option<Claim> {
         let can_start = self.can_start(requirements);
         let queue = self.queues.get_mut(requirements)?;
         queue.is_ready = false;
@@ -267,14 +266,14 @@ impl Queues {
         &mut self,
         id: RunId,
         schedule: &ScheduleId,
-        requirements: Requirements,
+        requirements: QueueKey,
         now: Timestamp,
     ) -> Option<Claim> {
         let is_due = self.delayed.first().is_some_and(|(from, _)| *from <= now);
         let is_contended =
             requirements.resources().any(|it| self.queues_by_resource.contains_key(&it));
         let another_waits = is_due || is_contended || !self.ready.is_empty();
-        let has_permit = self.is_open && self.may_claim() && self.running < RUNNING_MAX;
+        let has_permit = self.is_open && self.may_claim() && self.claimed < CLAIMED_MAX;
         let may_start = has_permit && !another_waits && self.can_start(&requirements);
         may_start.then(|| self.claim(id, schedule.clone(), &requirements, None))
     }
@@ -284,7 +283,7 @@ impl Queues {
         &mut self,
         id: RunId,
         schedule: ScheduleId,
-        requirements: &Requirements,
+        requirements: &QueueKey,
         approval: Option<ApprovalId>,
     ) -> Claim {
         let permits: Vec<Resource> =
@@ -292,10 +291,10 @@ impl Queues {
         for resource in &permits {
             *self.in_use.entry(resource.clone()).or_default() += 1;
         }
-        self.running += 1;
+        self.claimed += 1;
         let cancel = CancellationToken::new();
         let (live_output, pending_cancel) = (LiveOutput::default(), PendingCancel::default());
-        let position = Position::Running {
+        let position = Position::Claimed {
             schedule: schedule.clone(),
             permits,
             cancel: cancel.clone(),
@@ -316,10 +315,10 @@ impl Queues {
     }
 
     pub(super) fn release(&mut self, id: &RunId) {
-        let Some(Position::Running { permits, requeued, .. }) = self.positions.remove(id) else {
+        let Some(Position::Claimed { permits, requeued, .. }) = self.positions.remove(id) else {
             return;
         };
-        self.running = self.running.saturating_sub(1);
+        self.claimed = self.claimed.saturating_sub(1);
         for resource in permits {
             if let Some(in_use) = self.in_use.get_mut(&resource) {
                 *in_use = in_use.saturating_sub(1);
@@ -344,12 +343,12 @@ impl Queues {
         }
         let queues =
             self.queues_by_resource.get(resource).map(|queues| queues.iter().cloned().collect());
-        let queues: Vec<Arc<Requirements>> = queues.unwrap_or_default();
+        let queues: Vec<Arc<QueueKey>> = queues.unwrap_or_default();
         queues.iter().for_each(|requirements| self.mark_ready(requirements));
     }
 
     /// Marks a queue as ready if a run waits in it and could start. Removes an empty queue.
-    fn mark_ready(&mut self, requirements: &Arc<Requirements>) {
+    fn mark_ready(&mut self, requirements: &Arc<QueueKey>) {
         let can_start = self.can_start(requirements);
         let Some(queue) = self.queues.get_mut(requirements) else { return };
         if queue.waiting.is_empty() && !queue.is_ready {
@@ -368,13 +367,13 @@ impl Queues {
         }
     }
 
-    fn conversation(&self, requirements: &Requirements) -> Option<Resource> {
+    fn conversation(&self, requirements: &QueueKey) -> Option<Resource> {
         let limits = self.agents.get(requirements.agent.as_ref()?)?;
         limits.conversation.clone().map(Resource::Conversation)
     }
 
     /// Whether all permits for one more run are free.
-    fn can_start(&self, requirements: &Requirements) -> bool {
+    fn can_start(&self, requirements: &QueueKey) -> bool {
         let in_use = |resource: &Resource| self.in_use.get(resource).copied().unwrap_or_default();
         let limits = requirements.agent.as_ref().and_then(|agent| self.agents.get(agent));
         let concurrency_max = limits.map_or(CONCURRENCY_DEFAULT, |limits| limits.concurrency_max);
@@ -387,7 +386,7 @@ impl Queues {
     }
 }
 
-impl Requirements {
+impl QueueKey {
     /// What the run needs permits of, except for the conversation of its agent.
     fn resources(&self) -> impl Iterator<Item = Resource> {
         let keys = self.keys.iter().map(|key| Resource::Key(key.name().to_owned()));

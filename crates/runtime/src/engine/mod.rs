@@ -93,7 +93,7 @@ pub struct Parts {
     pub(crate) scope: Arc<Scope>,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) approvals: Arc<Approvals>,
-    pub(crate) stop: Arc<StopSwitch>,
+    pub(crate) stop_switch: Arc<StopSwitch>,
     pub(crate) authority: Arc<AuthorityControl>,
     pub(crate) approval_files: Arc<ApprovalFiles>,
     pub(crate) tool_calls: Arc<ToolCalls>,
@@ -159,10 +159,10 @@ impl Engine {
     /// Obeys stops that were left as marker files in the data directory. Never returns.
     pub async fn watch_stop_markers(&self) -> Infallible {
         loop {
-            let (stop, now) = (Arc::clone(&self.stop), self.time.now());
+            let (stop, now) = (Arc::clone(&self.stop_switch), self.time.now());
             // The disk may hang, and nothing else must wait for it.
             let _ = spawn_blocking(move || stop.obey_markers(now)).await;
-            if self.stop.unrecorded().is_some() {
+            if self.stop_switch.unrecorded().is_some() {
                 self.authority.changed.notify_one();
             }
             sleep(MARKERS_EVERY).await;

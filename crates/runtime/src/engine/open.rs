@@ -128,7 +128,7 @@ impl Engine {
             node,
         };
         let engine = Engine(Arc::new(build(components, base)));
-        engine.stop.obey_markers(engine.time.now());
+        engine.stop_switch.obey_markers(engine.time.now());
         checkpoints::check_newest(&*engine.store, &engine.installation).await?;
         Ok(engine)
     }
@@ -211,6 +211,7 @@ fn build(components: Components, base: Base) -> Parts {
         config: config.clone(),
         installation: installation.clone(),
         backend: backend.clone(),
+        sealing: sealing.clone(),
     });
     let scope = Arc::new(Scope {
         config: config.clone(),
@@ -230,7 +231,7 @@ fn build(components: Components, base: Base) -> Parts {
         transactions: transactions.clone(),
         changed: approvals_changed,
     });
-    let stop = Arc::new(StopSwitch {
+    let stop_switch = Arc::new(StopSwitch {
         dispatcher: dispatcher.clone(),
         backend: backend.clone(),
         markers: StopMarkers::new(&installation.settings.data),
@@ -244,7 +245,7 @@ fn build(components: Components, base: Base) -> Parts {
         installation: installation.clone(),
         dispatcher: dispatcher.clone(),
         backend: backend.clone(),
-        stop: stop.clone(),
+        stop_switch: stop_switch.clone(),
         last_known: Mutex::default(),
         changed: authority_changed,
     });
@@ -266,7 +267,7 @@ fn build(components: Components, base: Base) -> Parts {
         unwritten: Mutex::default(),
     });
     let executor = Arc::new(Executor {
-        stop: stop.clone(),
+        stop_switch: stop_switch.clone(),
         store: store.clone(),
         time: time.clone(),
         config: config.clone(),
@@ -336,7 +337,7 @@ fn build(components: Components, base: Base) -> Parts {
         scope,
         budgets,
         approvals,
-        stop,
+        stop_switch,
         authority,
         approval_files,
         tool_calls,

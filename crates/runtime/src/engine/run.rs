@@ -51,7 +51,7 @@ impl Engine {
         let channels = self.notifier.open_channels(channels).await?;
         self.authority.record_start(self.start_event(warnings).await?).await?;
         let clock_reading = self.clock_monitor.check_at_start().await?;
-        if let Err(error) = self.stop.markers.prepare() {
+        if let Err(error) = self.stop_switch.markers.prepare() {
             warn!(%error, "failed to create the directory of stop markers");
         }
         self.executor.recover_runs().await?;
@@ -67,7 +67,7 @@ impl Engine {
         };
         let stop = Box::pin(join(stop, runs).map(|(reason, ())| reason));
         let loops = join5(
-            self.timer.run(FastStarts { sender, stop: stopping.clone() }),
+            self.timer.run(FastStarts { sender, shutdown: stopping.clone() }),
             self.approvals.run(),
             self.authority.run(),
             join(self.zones.run(), self.clock_monitor.run(clock_reading)),

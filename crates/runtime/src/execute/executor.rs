@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{AgentBackend, Attempt, AttemptResult, Outcome};
+use agents::{AgentBackend, Attempt};
 use futures::future::FutureExt;
 use store::Store;
 use tokio::select;
@@ -24,8 +24,8 @@ use crate::commit::transaction::Transactions;
 use crate::config::Config;
 use crate::dispatch::dispatcher::{Claim, Dispatcher};
 use crate::execute::fast_start::FastStarted;
-use crate::execute::outcome::{AttemptOutcome, unreadable_text};
-use crate::execute::start::{StartOutcome, StartedAttempt, Task};
+use crate::execute::outcome::{AttemptOutcome, panicked, unreadable_text};
+use crate::execute::start::{ReadyWork, StartOutcome, StartedAttempt};
 use crate::execute::tool_call::{Handles, ToolCalls};
 use crate::execute::tool_metrics::ToolMetrics;
 use crate::installation::Installation;
@@ -44,7 +44,7 @@ pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The commit that starts a run comes before its effect, and an outcome is recorded only for the attempt it belongs to.
 #[derive(Debug)]
 pub(crate) struct Executor {
-    pub(crate) stop: Arc<StopSwitch>,
+    pub(crate) stop_switch: Arc<StopSwitch>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) time: Arc<Time>,
     pub(crate) config: Arc<Config>,
@@ -68,26 +68,26 @@ impl Executor {
         self: Arc<Self>,
         handles: Arc<dyn Handles>,
         mut fast_started: UnboundedReceiver<FastStarted>,
-        stop: CancellationToken,
+        shutdown: CancellationToken,
     ) {
         let mut running = JoinSet::new();
         let resume = |running: &mut JoinSet<()>, run: FastStarted| {
             running.spawn(Arc::clone(&self).execute_fast_started(
                 run,
                 handles.clone(),
-                stop.clone(),
+                shutdown.clone(),
             ));
         };
         let mut rescan_at = self.time.after(RESCAN_EVERY);
-        while !stop.is_cancelled() {
+        while !shutdown.is_cancelled() {
             for claim in self.dispatcher.claim_ready(self.time.now()) {
                 let executor = Arc::clone(&self);
-                running.spawn(executor.execute_claim(claim, handles.clone(), stop.clone()));
+                running.spawn(executor.execute_claim(claim, handles.clone(), shutdown.clone()));
             }
             let wake = self.dispatcher.next_ready_at().map_or(rescan_at, |at| at.min(rescan_at));
             select! {
                 biased;
-                () = stop.cancelled() => {}
+                () = shutdown.cancelled() => {}
                 Some(run) = fast_started.recv() => resume(&mut running, run),
                 () = self.dispatcher.changed() => {}
                 Some(_) = running.join_next() => {}
@@ -120,12 +120,12 @@ impl Executor {
         self: Arc<Self>,
         run: FastStarted,
         handles: Arc<dyn Handles>,
-        stop: CancellationToken,
+        shutdown: CancellationToken,
     ) {
         let FastStarted { claim, attempt } = run;
         match attempt {
             Some(attempt) => self.execute(&claim, attempt, &*handles).await,
-            None => self.requeue(&claim, &stop).await,
+            None => self.requeue(&claim, &shutdown).await,
         }
         self.dispatcher.release(&claim.id);
     }
@@ -134,9 +134,9 @@ impl Executor {
         self: Arc<Self>,
         claim: Claim,
         handles: Arc<dyn Handles>,
-        stop: CancellationToken,
+        shutdown: CancellationToken,
     ) {
-        match self.start(&claim, &stop).await {
+        match self.start(&claim, &shutdown).await {
             Ok(StartOutcome::Started(attempt)) => self.execute(&claim, *attempt, &*handles).await,
             Ok(StartOutcome::Decided) => {}
             Ok(StartOutcome::Short(shortage)) => self.end_for_shortage(&claim, shortage).await,
@@ -145,12 +145,12 @@ impl Executor {
                 if self.authority.load().await.is_ok_and(|authority| authority.frozen.is_some()) {
                     sleep(RETRY_PAUSE).await;
                 }
-                self.requeue(&claim, &stop).await;
+                self.requeue(&claim, &shutdown).await;
             }
             Err(failed) => {
                 error!(%failed, run = %claim.id, "failed to start a run");
                 sleep(RETRY_PAUSE).await;
-                self.requeue(&claim, &stop).await;
+                self.requeue(&claim, &shutdown).await;
             }
         }
         self.dispatcher.release(&claim.id);
@@ -158,15 +158,15 @@ impl Executor {
 
     /// Executes an attempt that was started, and records its outcome.
     async fn execute(&self, claim: &Claim, attempt: StartedAttempt, handles: &dyn Handles) {
-        let StartedAttempt { epoch, task } = attempt;
-        let outcome = match task {
-            Ok(Task::Prompt(attempt)) => {
+        let StartedAttempt { epoch, work } = attempt;
+        let outcome = match work {
+            Ok(ReadyWork::Prompt(attempt)) => {
                 let is_sensitive = attempt.is_sensitive;
                 let outcome = self.run_attempt(*attempt, claim.cancel.clone()).await;
                 if is_sensitive { self.seal_output(outcome) } else { outcome }
             }
             // A tool call is short and atomic, so it is not cancelled.
-            Ok(Task::Call(call)) => {
+            Ok(ReadyWork::Call(call)) => {
                 let outcome = self.tool_calls.execute(&call, &claim.id, handles).await.into();
                 if call.is_sensitive { self.seal_output(outcome) } else { outcome }
             }
@@ -177,13 +177,9 @@ impl Executor {
 
     /// Runs an attempt on the agent's backend.
     async fn run_attempt(&self, attempt: Attempt, cancel: CancellationToken) -> AttemptOutcome {
-        // After a panic it is unknown how far the attempt got, as after a cancellation.
-        let panicked = || AttemptResult {
-            outcome: Outcome::Cancelled,
-            output: Default::default(),
-            usage: None,
-        };
-        let result = AssertUnwindSafe(self.backend.run(attempt, cancel)).catch_unwind().await;
-        result.unwrap_or_else(|_| panicked()).into()
+        match AssertUnwindSafe(self.backend.run(attempt, cancel)).catch_unwind().await {
+            Ok(result) => result.into(),
+            Err(_) => panicked(),
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::execute::start::{StartInputs, StartOutcome, StartedAttempt};
 pub(crate) struct FastStarts {
     pub sender: UnboundedSender<FastStarted>,
     /// A run that starts after this would only be cut off.
-    pub stop: CancellationToken,
+    pub shutdown: CancellationToken,
 }
 
 /// A run that was started in the commit that queued it.
@@ -42,12 +42,12 @@ impl Executor {
         &self,
         id: &ScheduleId,
         definition: &Definition,
-        stop: &CancellationToken,
+        shutdown: &CancellationToken,
     ) -> Result<Option<ReservedPermit>, Error> {
         let now = self.time.monotonic_now();
         // A tool call is resolved once its run is claimed. While the clock is behind the ledger, runs are queued.
         let is_prompt = matches!(definition.action, Action::Prompt { .. });
-        if !is_prompt || now.clock < now.latest || stop.is_cancelled() {
+        if !is_prompt || now.clock < now.latest || shutdown.is_cancelled() {
             return Ok(None);
         }
         let run = RunId::of(self.time.time_ordered(now.clock));

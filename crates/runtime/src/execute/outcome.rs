@@ -100,7 +100,7 @@ impl Executor {
         match recorded.await {
             Err(failed) if failed.code != Code::NotNow => Err(failed),
             Ok(_) | Err(_) => {
-                self.stop.cancel_recorded(id);
+                self.stop_switch.cancel_recorded(id);
                 Ok(())
             }
         }
@@ -173,6 +173,13 @@ impl Executor {
 pub(super) fn unreadable_text(unreadable: &Error) -> AttemptOutcome {
     let cause = Cause::new("words_unreadable", &unreadable.message);
     let result = Err(Failure { cause, kind: FailureKind::Permanent });
+    Report { result, output: None, usage: None }.into()
+}
+
+/// The outcome of an attempt that panicked: it is unknown how far it got.
+pub(super) fn panicked() -> AttemptOutcome {
+    let cause = Cause::new("panicked", "the backend has a bug; the daemon's log has the details");
+    let result = Err(Failure { cause, kind: FailureKind::Indeterminate });
     Report { result, output: None, usage: None }.into()
 }
 

@@ -77,7 +77,7 @@ impl Executor {
 
     /// Records a cancellation that the ledger did not have when the previous process ended.
     async fn obey_marker(&self, id: &RunId, run: &Run) -> Result<(), Error> {
-        match self.stop.markers.find(StopTarget::Run(id)) {
+        match self.stop_switch.markers.find(StopTarget::Run(id)) {
             Some(StopRequest { by, note }) => {
                 self.record_cancel(id, &run.schedule, &Cancellation { by, note }).await
             }

@@ -39,10 +39,10 @@ pub(crate) enum StartOutcome {
 pub(crate) struct StartedAttempt {
     pub(super) epoch: u32,
     /// An error if the prompt or payload cannot be read.
-    pub(super) task: Result<Task, Error>,
+    pub(super) work: Result<ReadyWork, Error>,
 }
 
-pub(super) enum Task {
+pub(super) enum ReadyWork {
     Prompt(Box<Attempt>),
     Call(PendingCall),
 }
@@ -58,21 +58,21 @@ pub(super) struct StartInputs<'a> {
 }
 
 impl Executor {
-    /// Starts a claimed run, or requests an approval for it. The preflight check is made only for a run that needs an
-    /// approval or has one.
+    /// Starts a claimed run, or requests an approval for it. A run that has an approval, or that cannot start without more,
+    /// is checked first.
     pub(super) async fn start(
         &self,
         claim: &Claim,
-        stop: &CancellationToken,
+        shutdown: &CancellationToken,
     ) -> Result<StartOutcome, Error> {
         if claim.approval.is_none()
             && let outcome @ (StartOutcome::Started(_) | StartOutcome::Decided) =
-                self.try_start(claim, None, stop).await?
+                self.try_start(claim, None, shutdown).await?
         {
             return Ok(outcome);
         }
         let preflight = self.check_preflight(claim).await?;
-        self.try_start(claim, Some(&preflight), stop).await
+        self.try_start(claim, Some(&preflight), shutdown).await
     }
 
     /// Commits the start. The commit names the versions of the schedule, the agent and the authority, so the run starts by what
@@ -81,7 +81,7 @@ impl Executor {
         &self,
         claim: &Claim,
         preflight: Option<&PreflightReport>,
-        stop: &CancellationToken,
+        shutdown: &CancellationToken,
     ) -> Result<StartOutcome, Error> {
         let Claim { id, schedule, agent, approval, .. } = claim;
         let mut rows = vec![row_key::<Run>(id), row_key::<Authority>(&self.installation.instance)];
@@ -107,7 +107,7 @@ impl Executor {
             StartInputs { claim, counters: &counters, tool_call: tool_call.as_ref(), preflight };
         let committed = self.transactions.commit(transaction, |rows, now| {
             // A run that starts now would only be cut off.
-            if stop.is_cancelled() || self.dispatcher.is_stopped() {
+            if shutdown.is_cancelled() || self.dispatcher.is_stopped() {
                 return Ok(Vec::new());
             }
             let Some(context) = run_context(rows, id, schedule, now) else { return Ok(Vec::new()) };
@@ -181,11 +181,11 @@ impl Executor {
                     self.tool_metrics.count_run(&tool);
                 }
                 let payload = self.sealing.open(payload, Purpose::PrivateFields);
-                let task =
-                    payload.map(|payload| Task::Call(PendingCall { tool, payload, is_sensitive }));
+                let work = payload
+                    .map(|payload| ReadyWork::Call(PendingCall { tool, payload, is_sensitive }));
                 return StartOutcome::Started(Box::new(StartedAttempt {
                     epoch: started.epoch,
-                    task,
+                    work,
                 }));
             }
         };
@@ -203,8 +203,8 @@ impl Executor {
             time_max: agent.time_limit(),
             live_output: claim.live_output.clone(),
         });
-        let task = attempt.map(|attempt| Task::Prompt(Box::new(attempt)));
-        StartOutcome::Started(Box::new(StartedAttempt { epoch: started.epoch, task }))
+        let work = attempt.map(|attempt| ReadyWork::Prompt(Box::new(attempt)));
+        StartOutcome::Started(Box::new(StartedAttempt { epoch: started.epoch, work }))
     }
 
     async fn action_of(&self, schedule: &ScheduleId) -> Result<Option<Action>, Error> {

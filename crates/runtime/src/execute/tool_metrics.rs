@@ -97,6 +97,8 @@ impl ToolMetrics {
     pub(crate) async fn record_end(&self, actor: &Actor, tool: &str, end: CallEnd) {
         let Some(tool) = self.known_tool(tool) else { return };
         let CallEnd { is_change, code, is_counted } = end;
+        // A client could claim a change that never happened, so only a request gets an entry for a success.
+        let is_change = is_change && code.is_some();
         let (calls, failures) = (u64::from(!is_counted), u64::from(code.is_some()));
         let counts = CallCounts { calls, failures, ..CallCounts::default() };
         self.record_call(actor, tool, counts, code, is_change).await;

@@ -58,7 +58,7 @@ impl Serve<ApprovalShow> for Engine {
         let mut approval = self.with_link(wire_in(&rows, &id)?);
         let Plan { prompt, agent, .. } = &*find_approval(&rows, &id)?.plan;
         if prompt.is_sealed() && self.scope.may_read_sealed(&caller.actor, agent.as_ref()).await? {
-            approval.unsealed = Some(self.sealing.open(prompt, Purpose::PrivateFields)?);
+            approval.unsealed = self.sealing.open_sealed(prompt, Purpose::PrivateFields)?;
         }
         Ok(ApprovalShown { approval })
     }
@@ -124,8 +124,9 @@ impl Engine {
         let rows = self.transactions.load(&[row_key::<Approval>(id)]).await?;
         let approval = find_approval(&rows, id)?;
         let State::Pending { approve_by: expires_at } = approval.state else { return Ok(None) };
+        let opened = self.sealing.open_sealed(&approval.plan.prompt, Purpose::PrivateFields)?;
         let approve_by = rfc3339(expires_at);
-        let statement = statement(id, approval, &approve_by);
+        let statement = statement(id, approval, opened.as_deref(), &approve_by);
         let is_signer = |(_, token): &(TokenId, Token)| statement.is_signed(signature, token);
         let signed_by = self.tokens.all().await?.into_iter().find(is_signer);
         let signed = signed_by.and_then(|(token, it)| {

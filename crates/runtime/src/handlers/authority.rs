@@ -23,7 +23,7 @@ impl Serve<Freeze> for Engine {
         let recorded = self.change_authority::<Freeze>(caller, command);
         match timeout(RECORD_WITHIN, recorded).await {
             Ok(Ok(response)) => {
-                self.stop.freeze_recorded();
+                self.stop_switch.freeze_recorded();
                 return Ok(response);
             }
             Ok(Err(error)) => warn!(%error, "frozen, but failed to record it"),

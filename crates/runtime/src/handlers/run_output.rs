@@ -7,7 +7,6 @@ use api::{Code, Error, OutputChunk, RunRead, RunShow, Serve};
 
 use crate::commit::caller::Caller;
 use crate::engine::Engine;
-use crate::regular_file::open_regular;
 
 /// The longest piece. As a JSON string it is at most six times as long.
 const PIECE_BYTES_MAX: u64 = 8 << 10;
@@ -48,7 +47,7 @@ fn read_text(text: &[u8], from: u64) -> io::Result<Vec<u8>> {
 }
 
 fn read_file(path: &Path, from: u64) -> io::Result<Vec<u8>> {
-    let mut file = open_regular(path)?;
+    let mut file = files::open(path)?;
     file.seek(SeekFrom::Start(from))?;
     let mut piece = Vec::new();
     file.take(PIECE_BYTES_MAX).read_to_end(&mut piece)?;

@@ -83,12 +83,12 @@ impl Serve<RunCancel> for Engine {
         let note = request.note.as_deref();
         check_note(note).map_err(errors::refused)?;
         // An operator may cancel any run; of others, the policy and the kernel decide about each run.
-        let stopped =
-            Role::Operator <= caller.actor.role && self.stop.cancel(&id, &caller.actor, note);
+        let stopped = Role::Operator <= caller.actor.role
+            && self.stop_switch.cancel(&id, &caller.actor, note);
         let recorded = self.record_cancel(caller, &id, note);
         match timeout(RECORD_WITHIN, recorded).await {
             Ok(Ok(response)) => {
-                self.stop.cancel_recorded(&id);
+                self.stop_switch.cancel_recorded(&id);
                 return Ok(RunCancelled { changed: response.changed || stopped, ..response });
             }
             Ok(Err(error)) if !stopped => return Err(error),
@@ -102,7 +102,7 @@ impl Serve<RunCancel> for Engine {
             Err(_) if !stopped => return Err(no_answer()),
             Err(_) => warn!(run = %id, "cancelled a run, but the store does not answer"),
         }
-        self.stop.leave_marker(StopTarget::Run(&id), note);
+        self.stop_switch.leave_marker(StopTarget::Run(&id), note);
         Ok(RunCancelled { run: None, changed: true, recorded: false })
     }
 }
@@ -113,7 +113,7 @@ impl Serve<RunRetry> for Engine {
         let response =
             self.change_run::<RunRetry>(caller, &id, Command::Retry, changed_run).await?;
         // A marker that was left for an earlier attempt must not stop the next one.
-        self.stop.cancel_recorded(&id);
+        self.stop_switch.cancel_recorded(&id);
         Ok(response)
     }
 }

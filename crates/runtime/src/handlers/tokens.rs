@@ -4,7 +4,7 @@ use api::{
     ApiRequest, Code, Error, Serve, TokenCreate, TokenCreated, TokenList, TokenRevoke,
     TokenRevoked, Tokens,
 };
-use kernel::token::{self, Command, PersonName, PublicKey, Refusal, Token, TokenHash};
+use kernel::token::{self, Command, PersonName, PublicKey, Refusal, Token, TokenClient, TokenHash};
 use kernel::{EventBody, Noun, Role, TokenId};
 use ledger::VerifyingKey;
 
@@ -81,10 +81,11 @@ impl Engine {
 
     async fn create_command(&self, create: &TokenCreate) -> Result<Command, Error> {
         let (name, role, hash, key) = parse(create)?;
+        let client = create.client.map(kernel_client);
         let holders = self.tokens.all().await?.into_iter().filter_map(|(_, token)| token.actor());
         let same_name = holders.filter(|holder| holder.name() == create.name);
         let existing_roles = same_name.map(|holder| holder.role).collect();
-        Ok(Command::Create { name, role, hash, key, existing_roles })
+        Ok(Command::Create { name, role, hash, key, client, existing_roles })
     }
 
     async fn change_token<R: ApiRequest>(
@@ -112,7 +113,9 @@ impl ToError for Refusal {
         match self {
             Refusal::Unknown(_) => unknown(self),
             Refusal::RoleTooLow { .. } => errors::too_low(self),
-            Refusal::RoleNotAllowed(_) => Error::new(Code::InvalidInput, self),
+            Refusal::RoleNotAllowed(_) | Refusal::RoleNotForClient(_) => {
+                Error::new(Code::InvalidInput, self)
+            }
             Refusal::KeyNotAllowed(_) => {
                 Error::new(Code::InvalidInput, self).hint("omit the key, or choose another role")
             }
@@ -154,6 +157,18 @@ fn parse_public_key(text: &str, name: &PersonName) -> Result<PublicKey, Error> {
     text.parse().map_err(|error: token::InvalidKey| invalid(error.to_string()))
 }
 
+const fn kernel_client(client: api::TokenClient) -> TokenClient {
+    match client {
+        api::TokenClient::Mcp => TokenClient::Mcp,
+    }
+}
+
+const fn wire_client(client: TokenClient) -> api::TokenClient {
+    match client {
+        TokenClient::Mcp => api::TokenClient::Mcp,
+    }
+}
+
 fn unknown(what: &dyn std::fmt::Display) -> Error {
     Error::new(Code::NotFound, what).hint("`midwatch token list` shows the tokens")
 }
@@ -164,6 +179,7 @@ fn wire_token(id: &str, token: &Token) -> api::Token {
         name: token.name.to_string(),
         role: wire::role(token.role),
         key: token.key.as_ref().map(|key| key.as_str().to_owned()),
+        client: token.client.map(wire_client),
         created_by: token.created_by.clone(),
         created_at: rfc3339(token.created_at),
         revoked_by: token.revoked.as_ref().map(|it| it.by.clone()),

@@ -3,9 +3,7 @@
 //!
 //! Both files hold one signed note after the other. A reader skips a note that a crash cut off.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +22,8 @@ use crate::installation::Installation;
 use crate::installation::Settings;
 use crate::ledger::integrity_check::IntegrityCheck;
 
-const FILE_NAME: &str = "checkpoints.log";
+/// The copy of the signed checkpoints beside the ledger.
+pub const CHECKPOINTS_FILE: &str = "checkpoints.log";
 /// A checkpoint is signed after this many entries …
 pub(crate) const CHECKPOINT_ENTRIES: u64 = 1_000;
 /// … or this long after the first entry without one …
@@ -84,7 +83,7 @@ impl Checkpoints {
 
     /// Logs a warning if a file cannot be written: the store has the checkpoint.
     async fn append_to_files(&self, note: String, copy: Option<PathBuf>) {
-        let paths = [Some(self.installation.settings.data.join(FILE_NAME)), copy];
+        let paths = [Some(self.installation.settings.data.join(CHECKPOINTS_FILE)), copy];
         let appended = spawn_blocking(move || {
             for path in paths.into_iter().flatten() {
                 if let Err(error) = append(&path, &note) {
@@ -139,8 +138,8 @@ fn wire(chain: &Chain, note: String) -> CheckpointMade {
     CheckpointMade { checkpoint: api::Checkpoint { size, root, note } }
 }
 
-fn append(path: &PathBuf, note: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+fn append(path: &Path, note: &str) -> io::Result<()> {
+    let mut file = files::append(path)?;
     file.write_all(note.as_bytes())?;
     file.sync_data()
 }
@@ -152,7 +151,7 @@ pub(crate) async fn check_not_rewound(store: &dyn Store, settings: &Settings) ->
         return Ok(());
     }
     let size = store.head().await.map_err(errors::store)?.size();
-    let own = settings.data.join(FILE_NAME);
+    let own = settings.data.join(CHECKPOINTS_FILE);
     for path in [Some(&own), settings.checkpoint_copy.as_ref()].into_iter().flatten() {
         let note = read_last_note(path).map_err(|error| unreadable(path, error))?;
         let Some(note) = note else { continue };
@@ -219,7 +218,7 @@ fn rewound(path: &Path, size: u64, note: &SignedCheckpoint) -> Error {
 
 /// The last complete note of a checkpoint file. `None` if the file does not exist or has no note.
 pub fn read_last_note(path: &Path) -> io::Result<Option<SignedCheckpoint>> {
-    let mut file = match File::open(path) {
+    let mut file = match files::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -234,7 +233,7 @@ pub fn read_last_note(path: &Path) -> io::Result<Option<SignedCheckpoint>> {
 /// The notes that a checkpoint file has now. `None` if it does not exist. Notes that are appended later are left out, because
 /// they may be of more entries than the caller has read.
 pub fn read_notes(path: &Path) -> io::Result<Option<CheckpointReader>> {
-    let file = match File::open(path) {
+    let file = match files::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

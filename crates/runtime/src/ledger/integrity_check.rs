@@ -3,6 +3,7 @@
 //! It runs once after a start and reads everything. A damaged ledger stops all writes until a check passes. Tables that differ
 //! from the ledger are rebuilt, and an event records that.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{Error, ProgressSink};
@@ -16,7 +17,7 @@ use crate::commit::transaction::Transactions;
 use crate::damage::WriteGuard;
 use crate::errors;
 use crate::installation::Installation;
-use crate::ledger::checkpoints::{read_notes, unreadable};
+use crate::ledger::checkpoints::{CHECKPOINTS_FILE, read_notes, unreadable};
 use crate::ledger::rebuild::{self, Fold};
 use crate::ledger::verify::verify;
 
@@ -103,12 +104,12 @@ impl IntegrityCheck {
     /// The checkpoints that were copied elsewhere.
     fn anchors(&self) -> Result<Anchors, Error> {
         let copy = self.installation.settings.checkpoint_copy.as_deref();
+        let own = self.installation.settings.data.join(CHECKPOINTS_FILE);
+        let read = |path: &Path| read_notes(path).map_err(|error| unreadable(path, error));
         Ok(Anchors {
             keys: Vec::new(),
-            checkpoints: match copy {
-                Some(copy) => read_notes(copy).map_err(|error| unreadable(copy, error))?,
-                None => None,
-            },
+            checkpoints: copy.map(read).transpose()?.flatten(),
+            own_checkpoints: read(&own)?,
         })
     }
 }

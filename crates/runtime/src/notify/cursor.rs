@@ -3,13 +3,15 @@
 //! The file is replaced whole. If it cannot be written, the channel continues: a notice that is repeated after a restart is
 //! better than none.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
+/// Longer than any cursor.
+const CURSOR_BYTES_MAX: usize = 100;
 const DIRECTORY: &str = "notices";
 
 /// Invariant: `done <= through`. They differ while a delivery is under way.
@@ -51,7 +53,7 @@ impl CursorFile {
     }
 
     pub(super) fn read(&mut self) -> Option<Cursor> {
-        let text = match fs::read_to_string(&self.path) {
+        let text = match files::read_text(&self.path, CURSOR_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
@@ -98,12 +100,7 @@ pub(super) fn remove_others(data: &Path, channels: &[&str]) {
 fn write(path: &Path, cursor: Cursor) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(directory)?;
-    let aside = path.with_extension("new");
-    let mut file = File::create(&aside)?;
-    writeln!(file, "{} {}", cursor.done, cursor.through)?;
-    file.sync_all()?;
-    fs::rename(&aside, path)?;
-    File::open(directory)?.sync_all()
+    files::replace(path, &format!("{} {}\n", cursor.done, cursor.through))
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl Timer {
     /// Decides due slots until it is told to stop.
     pub(crate) async fn run(&self, fast_starts: FastStarts) {
         let mut failing = Failing::default();
-        while !fast_starts.stop.is_cancelled() {
+        while !fast_starts.shutdown.is_cancelled() {
             // A tick may start a run, so it is not abandoned in the middle.
             self.decide_due(&mut failing, &fast_starts).await;
         }
@@ -108,12 +108,12 @@ impl Timer {
     /// Decides what is due, then sleeps until something is.
     async fn decide_due(&self, failing: &mut Failing, fast_starts: &FastStarts) {
         let decided = match self.decide_batch(failing, fast_starts).await {
-            Ok(()) => self.sleep_until_due(failing, &fast_starts.stop).await,
+            Ok(()) => self.sleep_until_due(failing, &fast_starts.shutdown).await,
             Err(unreachable) => Err(unreachable),
         };
         if let Err(error) = decided {
             error!(%error, "failed to read due schedules");
-            let _ = fast_starts.stop.run_until_cancelled(sleep(RETRY_PAUSE)).await;
+            let _ = fast_starts.shutdown.run_until_cancelled(sleep(RETRY_PAUSE)).await;
         }
     }
 
@@ -185,7 +185,7 @@ impl Timer {
         generation: u64,
         fast_starts: &FastStarts,
     ) -> Result<(), Error> {
-        let FastStarts { sender, stop } = fast_starts;
+        let FastStarts { sender, shutdown } = fast_starts;
         let id: ScheduleId = item.id.parse().map_err(internal)?;
         let row = self.progress_row(item, generation)?;
         let Some(progress) = row.get::<Progress>() else { return Ok(()) };
@@ -193,24 +193,24 @@ impl Timer {
         let Some(compiled) = compiled else { return Ok(()) };
         let inputs = self.tick_inputs(&id, &compiled, progress).await?;
         let definition = &compiled.schedule.definition;
-        let permit = self.executor.reserve_permit(&id, definition, stop).await?;
+        let permit = self.executor.reserve_permit(&id, definition, shutdown).await?;
         let due = DueSchedule { id, compiled, inputs };
         if let Some(permit) = permit {
-            let ticked = self.decide(&due, Some(&permit), stop).await;
+            let ticked = self.decide(&due, Some(&permit), shutdown).await;
             let is_over_budget = matches!(&ticked, Err(it) if it.code == Code::LimitReached);
             self.executor.hand_over(permit, &ticked, sender);
             if !is_over_budget {
                 return ticked.map(drop);
             }
         }
-        self.decide(&due, None, stop).await.map(drop)
+        self.decide(&due, None, shutdown).await.map(drop)
     }
 
     async fn decide(
         &self,
         due: &DueSchedule,
         permit: Option<&ReservedPermit>,
-        stop: &CancellationToken,
+        shutdown: &CancellationToken,
     ) -> Result<Committed, Error> {
         let DueSchedule { id, compiled, inputs } = due;
         let system = Actor::system();
@@ -237,7 +237,7 @@ impl Timer {
                 backfill_slot: inputs.backfill_slot.as_ref(),
                 ..Tick::new(id, &compiled.schedule, &calendar, now)
             };
-            let permit = permit.filter(|_| !stop.is_cancelled());
+            let permit = permit.filter(|_| !shutdown.is_cancelled());
             let mut reserved = permit.map(|permit| permit.claim.id.clone());
             let mut new_run =
                 || reserved.take().unwrap_or_else(|| RunId::of(self.time.time_ordered(now)));

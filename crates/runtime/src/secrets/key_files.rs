@@ -1,8 +1,8 @@
 //! Key files: created once, readable by their owner only, never replaced silently.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use api::{Code, Error};
@@ -11,6 +11,8 @@ use uuid::Uuid;
 
 use crate::errors::internal;
 
+/// Longer than any key.
+const KEY_BYTES_MAX: usize = 4_096;
 const FILE_NAME: &str = "signing.key";
 const SIGNING: &str = "signing key";
 const INSTANCE_PREFIX: &str = "midwatch/";
@@ -29,7 +31,7 @@ pub(crate) fn read(data: &Path) -> Result<Option<SigningKey>, Error> {
 
 /// The text of a key file, if it exists. A file that others can read is refused.
 pub(crate) fn read_text(path: &Path, name: &str) -> Result<Option<String>, Error> {
-    let text = match fs::read_to_string(path) {
+    let text = match files::read_text(path, KEY_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(path, name, error)),
@@ -70,18 +72,9 @@ pub(crate) fn new_instance() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// Writes another file and renames it, so that a key is never incomplete.
 pub(crate) fn write_text(data: &Path, file_name: &str, text: &str) -> Result<(), Error> {
-    let write = || {
-        let new = data.join(format!(".{file_name}.new"));
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        writeln!(file, "{text}")?;
-        file.sync_all()?;
-        fs::rename(&new, data.join(file_name))?;
-        File::open(data)?.sync_all()
-    };
-    write().map_err(|error| unwritable(&data.join(file_name), error))
+    let path = data.join(file_name);
+    files::replace(&path, &format!("{text}\n")).map_err(|error| unwritable(&path, error))
 }
 
 fn unwritable(path: &Path, error: io::Error) -> Error {

@@ -72,6 +72,15 @@ impl Sealing {
         key.open(sealed, purpose).ok_or_else(is_another)
     }
 
+    /// The text, if it is sealed.
+    pub(crate) fn open_sealed(
+        &self,
+        text: &SealableText,
+        purpose: Purpose,
+    ) -> Result<Option<String>, Error> {
+        text.is_sealed().then(|| self.open(text, purpose)).transpose()
+    }
+
     /// A keyed hash by which equal text is recognised. It cannot be guessed without the key.
     pub(crate) fn fingerprint(&self, text: &[u8]) -> Result<[u8; 32], Error> {
         let tag = hmac::sign(&self.key_or_new()?.fingerprints, text);

@@ -204,6 +204,7 @@ async fn a_run_cannot_change_its_own_constraints() {
             role: api::Role::Maintainer,
             hash: "ab".repeat(32),
             key: None,
+            client: None,
         };
         let decide = ApprovalDecide {
             plan_hash: Some("0".repeat(64)),

@@ -35,7 +35,7 @@ async fn an_agent_survives_reopening_and_the_ledger_verifies() {
         0
     );
 
-    let anchors = Anchors { keys: Vec::new(), checkpoints: None };
+    let anchors = Anchors::default();
     let report = verify(&*world.store, anchors, &ProgressSink::default()).await.unwrap();
     assert_eq!((report.verdict, report.checkpoints), (Verdict::Ok, 1));
     let expected = [

@@ -18,7 +18,8 @@ pub(in crate::cli) struct Approve {
     id: String,
     #[arg(long, value_name = "TEXT", help = REASON)]
     reason: Option<String>,
-    /// Approve only if the hash of the plan starts with this; `midwatch approval show` prints it
+    /// Approve only if the hash of the plan starts with this; `midwatch approval show` prints it. Required
+    /// without a terminal
     #[arg(long, value_name = "HASH")]
     plan: Option<String>,
     /// A signature by `midwatch approval sign`; its signer counts as the approver

@@ -35,7 +35,7 @@ pub(super) async fn decide(
     let is_confirmed = expected_plan.is_some()
         || decision.signature.is_some()
         || shown.state != ApprovalState::Pending;
-    if decision.decision == Decision::Approve && !is_confirmed && !confirm(context)? {
+    if decision.decision == Decision::Approve && !is_confirmed && !confirm(context, &id)? {
         return Err(Error::new(Code::NotNow, "nothing was approved"));
     }
     let decision = ApprovalDecide { plan_hash: Some(shown.plan_hash), ..decision };
@@ -54,11 +54,13 @@ pub(super) fn decision(id: String, decision: Decision, note: Option<String>) -> 
 }
 
 /// Asks the person at the terminal for a yes. Keys pressed before the question appears do not count.
-/// Without a terminal there is no question.
-fn confirm(context: &Context) -> Result<bool, Error> {
+fn confirm(context: &Context, id: &str) -> Result<bool, Error> {
     let is_shown = context.output.format == Format::Human && io::stdout().is_terminal();
     if !is_shown || !io::stdin().is_terminal() {
-        return Ok(true);
+        return Err(Error::new(Code::BadUsage, "without a terminal, approving needs `--plan`")
+            .hint(format!(
+                "review the plan with `midwatch approval show {id}`, and pass its plan hash"
+            )));
     }
     sleep(DWELL);
     let failed = |error: io::Error| Error::new(Code::Failed, error);

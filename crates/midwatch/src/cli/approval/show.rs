@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use api::display::Prompt;
+use api::display::{Prompt, plan_and_prompt};
 use api::{Approval, ApprovalShow, Error};
 use clap::Args;
+use serde_json::Value;
 
 use super::ID;
 use crate::access::send;
@@ -27,7 +28,15 @@ pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error
 
 /// First the facts, then text that an agent or another person may have written.
 pub(super) fn render(approval: &Approval) -> String {
-    let (plan, prompt) = approval.plan_and_prompt();
+    let link = approval.link.clone().map(|link| ("decide at", link));
+    let facts = approval.facts().into_iter().chain(link);
+    let plan = render_plan(&approval.plan, approval.unsealed.as_deref());
+    paragraphs([pairs(facts), plan])
+}
+
+/// The plan without its prompt, and then the prompt.
+pub(super) fn render_plan(plan: &Value, unsealed: Option<&str>) -> String {
+    let (plan, prompt) = plan_and_prompt(plan, unsealed);
     let prompt = match prompt {
         Prompt::Absent => String::new(),
         Prompt::Plain(prompt) => fence_prompt(&prompt),
@@ -36,9 +45,7 @@ pub(super) fn render(approval: &Approval) -> String {
         }
         Prompt::Hidden => "the prompt is sensitive; only operators can see it".to_owned(),
     };
-    let link = approval.link.clone().map(|link| ("decide at", link));
-    let facts = approval.facts().into_iter().chain(link);
-    paragraphs([pairs(facts), format!("plan {plan}"), prompt])
+    paragraphs([format!("plan {plan}"), prompt])
 }
 
 #[cfg(test)]

@@ -11,8 +11,10 @@ use kernel::approval::Plan;
 use ledger::SigningKey;
 use runtime::{Statement, hash_plan};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::show;
+use crate::cli::support::render::{pairs, paragraphs};
 use crate::context::Context;
 
 /// The longest output of `approval show` that is read; a plan is always shorter.
@@ -46,13 +48,19 @@ pub(super) fn run(context: &Context, Sign { shown, key }: &Sign) -> Result<ExitC
         let what = format!("approval `{}` is not pending", approval.id);
         return Err(Error::new(Code::NotNow, what));
     };
-    context.output.show_text(&show::render(&approval));
+    if plan.prompt.is_sealed() && approval.unsealed.is_none() {
+        let what = "the prompt is sealed, so you cannot read what you would sign";
+        return Err(Error::new(Code::InvalidInput, what)
+            .hint("run `midwatch approval show ID --json` as an operator, who may read it"));
+    }
     let statement = Statement {
         approval: &approval.id,
         instance: &plan.instance,
         plan_hash: &approval.plan_hash,
         approve_by,
+        opened_prompt: approval.unsealed.as_deref().filter(|_| plan.prompt.is_sealed()),
     };
+    context.output.show_text(&render(&statement, &plan));
     let signature =
         statement.sign(&key).ok_or_else(|| Error::new(Code::Failed, "signing failed"))?;
     let signed = Signed { approval_id: approval.id, signature };
@@ -60,6 +68,23 @@ pub(super) fn run(context: &Context, Sign { shown, key }: &Sign) -> Result<ExitC
         format!("\nmidwatch approval approve {approval_id} --signature {signature}")
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Only what the signature covers.
+fn render(statement: &Statement<'_>, plan: &Plan) -> String {
+    let Statement { approval, instance, plan_hash, approve_by, opened_prompt } = *statement;
+    let facts = [
+        ("sign", format!("approval `{approval}`")),
+        ("installation", instance.to_owned()),
+        ("approve before", approve_by.to_owned()),
+        ("plan hash", plan_hash.to_owned()),
+    ];
+    paragraphs([pairs(facts), show::render_plan(&plan_document(plan), opened_prompt)])
+}
+
+/// The plan with the fields that its hash covers, and no others.
+fn plan_document(plan: &Plan) -> Value {
+    serde_json::to_value(plan).unwrap_or_default()
 }
 
 /// The plan, if it matches its hash.
@@ -83,7 +108,7 @@ fn read_shown(path: Option<&Path>) -> Result<Approval, Error> {
     };
     let hint = "pass the output of `midwatch approval show ID --json` as a file or on stdin";
     read.map_err(|error| Error::new(Code::InvalidInput, error).hint(hint))?;
-    let shown: ApprovalShown = serde_json::from_str(&text)
+    let shown: ApprovalShown = api::json::read(text.as_bytes())
         .map_err(|error| Error::new(Code::InvalidInput, error).hint(hint))?;
     Ok(shown.approval)
 }

@@ -41,7 +41,7 @@ pub(super) async fn run(context: &Context, dir: PathBuf, vkeys: &[String]) -> Re
     let keys = parse_keys(vkeys)?;
     let progress = context.output.progress("recreating");
     let settings = context.settings(&context.load_config()?.config);
-    let anchors = Anchors { keys, checkpoints: None };
+    let anchors = Anchors { keys, ..Anchors::default() };
     let (clock, sink, exports) = (SystemClock, progress.sink(), ExportDir(dir));
     // Every entry has been verified, so damage recorded about an earlier ledger no longer applies.
     let data = directory.path();

@@ -8,7 +8,7 @@ use api::{Error, ProgressSink};
 use clap::Args;
 use ledger::export::{MANIFEST_BYTES_MAX, Manifest};
 use ledger::verify::{Anchors, ExportFiles, Report, Verdict, verify_export};
-use runtime::{ExportDir, read_last_note, report_unreadable};
+use runtime::{CHECKPOINTS_FILE, ExportDir, read_last_note, report_unreadable};
 use store_postgres::Postgres;
 use store_sqlite::Sqlite;
 
@@ -86,12 +86,13 @@ async fn verify_store(
         Storage::File(path) => path,
         Storage::Database(target) => {
             let store = Postgres::open_read_only(target).await.map_err(runtime::store_error)?;
-            return runtime::verify(&store, trusted.anchors()?, progress).await;
+            let anchors = trusted.anchors_in(context.directory.path())?;
+            return runtime::verify(&store, anchors, progress).await;
         }
     };
     loop {
         // Checkpoints are read before the ledger, so that none is ahead of a ledger that grows.
-        let anchors = trusted.anchors()?;
+        let anchors = trusted.anchors_in(context.directory.path())?;
         let store = match Sqlite::open_read_only(path) {
             Ok(store) => store,
             Err(store::Error::Damaged(what)) => return Ok(report_unreadable(anchors, what)),
@@ -116,7 +117,15 @@ impl Trusted {
                 runtime::read_notes(path).map_err(failed)?
             }
         };
-        Ok(Anchors { keys: parse_keys(&self.vkey)?, checkpoints })
+        Ok(Anchors { keys: parse_keys(&self.vkey)?, checkpoints, own_checkpoints: None })
+    }
+
+    /// With the checkpoints that are kept beside the ledger.
+    fn anchors_in(&self, data: &Path) -> Result<Anchors, Error> {
+        let own = data.join(CHECKPOINTS_FILE);
+        let own_checkpoints = runtime::read_notes(&own)
+            .map_err(|error| unreadable("checkpoint file", &own, error))?;
+        Ok(Anchors { own_checkpoints, ..self.anchors()? })
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) mod settings;
 mod test;
 mod upload;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use api::{Code, Error, Schedule};
@@ -105,9 +105,12 @@ impl Promptyoself {
     }
 }
 
+/// A longer `.env` file is ignored.
+const ENV_FILE_BYTES_MAX: usize = 1 << 20;
+
 /// The environment, completed by a `.env` file in the working directory.
 pub(super) fn variables(of_process: Variables) -> Variables {
-    match std::fs::read_to_string(".env") {
+    match files::read_text(Path::new(".env"), ENV_FILE_BYTES_MAX) {
         Ok(file) => settings::with_env_file(of_process, &file),
         Err(_) => of_process,
     }

@@ -22,6 +22,8 @@ const ENV_FILE_VARIABLES: [&str; 10] = [
     "PROMPTYOSELF_INTERVAL",
     "PROMPTYOSELF_SELF_ONLY",
 ];
+const BASE_URL: &str = "LETTA_BASE_URL";
+const CREDENTIALS: [&str; 2] = ["LETTA_API_KEY", "LETTA_SERVER_PASSWORD"];
 const INTERVAL_DEFAULT: &str = "60";
 
 pub(in crate::cli) type Variables = BTreeMap<String, String>;
@@ -38,18 +40,17 @@ impl Letta {
     /// With an API key and no LETTA_BASE_URL, the server is Letta Cloud.
     pub(in crate::cli) fn from_environment(variables: &Variables) -> Letta {
         let has = |name: &str| value(variables, name).is_some();
-        let names = ["LETTA_API_KEY", "LETTA_SERVER_PASSWORD"];
         let url = Letta::base_url(variables);
         let default = if has("LETTA_API_KEY") { CLOUD } else { LOCAL };
         Letta {
             url: url.unwrap_or(default).to_owned(),
-            credential: names.into_iter().find(|name| has(name)),
+            credential: CREDENTIALS.into_iter().find(|name| has(name)),
         }
     }
 
     /// The value of LETTA_BASE_URL.
     pub(super) fn base_url(variables: &Variables) -> Option<&str> {
-        value(variables, "LETTA_BASE_URL").map(|url| url.trim_end_matches('/'))
+        value(variables, BASE_URL).map(|url| url.trim_end_matches('/'))
     }
 
     pub(super) fn token<'a>(&self, variables: &'a Variables) -> &'a str {
@@ -92,14 +93,17 @@ pub(super) fn data_beside(database: &Path) -> PathBuf {
     database.with_extension("midwatch")
 }
 
-/// Adds the variables of a `.env` file that are not set yet.
+/// Adds the variables of a `.env` file that are not set yet. Its server gets no key from elsewhere, because anyone may have
+/// written the file.
 pub(super) fn with_env_file(mut variables: Variables, file: &str) -> Variables {
+    let has_key = CREDENTIALS.iter().any(|name| value(&variables, name).is_some());
+    let allowed = |name: &str| ENV_FILE_VARIABLES.contains(&name) && !(has_key && name == BASE_URL);
     for line in file.lines() {
         let line = line.trim();
         let line = line.strip_prefix("export ").unwrap_or(line);
         let Some((name, value)) = line.split_once('=') else { continue };
         let name = name.trim();
-        if !line.starts_with('#') && ENV_FILE_VARIABLES.contains(&name) {
+        if !line.starts_with('#') && allowed(name) {
             variables.entry(name.to_owned()).or_insert_with(|| unquoted(value.trim()).to_owned());
         }
     }
@@ -134,6 +138,26 @@ mod tests {
     fn env_file_cannot_set_the_configuration() {
         let set = variables("MIDWATCH_NOTICE_COMMAND=evil\nLETTA_API_KEY=k\nLD_PRELOAD=x");
         assert_eq!(set.into_keys().collect::<Vec<_>>(), ["LETTA_API_KEY"]);
+    }
+
+    #[test]
+    fn server_of_an_env_file_gets_no_key_from_the_environment() {
+        let process = |name: &str| Variables::from([(name.to_owned(), "secret".to_owned())]);
+        let file = "LETTA_BASE_URL=http://evil.example\nLETTA_API_KEY=theirs";
+        for name in CREDENTIALS {
+            let letta = Letta::from_environment(&with_env_file(process(name), file));
+            assert_ne!(letta.url, "http://evil.example", "{name}");
+        }
+        let letta = Letta::from_environment(&variables(file));
+        assert_eq!(
+            (letta.url.as_str(), letta.credential),
+            ("http://evil.example", Some("LETTA_API_KEY"))
+        );
+        let letta = Letta::from_environment(&with_env_file(
+            process("HOME"),
+            "LETTA_BASE_URL=http://localhost:1",
+        ));
+        assert_eq!((letta.url.as_str(), letta.credential), ("http://localhost:1", None));
     }
 
     #[test]

@@ -18,12 +18,12 @@ pub(in crate::cli) struct Cancel {
     #[arg(help = ID)]
     id: String,
     /// Why; recorded in the ledger
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
+    #[arg(long, alias = "note", value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 pub(super) async fn run(context: &Context, cancel: Cancel) -> Result<ExitCode, Error> {
-    let Cancel { id, note } = cancel;
+    let Cancel { id, reason: note } = cancel;
     let unknown =
         |invalid| Error::new(Code::NotFound, invalid).hint("`midwatch run list` shows the runs");
     let run: RunId = id.parse().map_err(unknown)?;

@@ -18,12 +18,12 @@ pub(in crate::cli) struct Settle {
     #[arg(long = "as", value_name = "done|failed")]
     state: String,
     /// How you know; recorded in the ledger
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
+    #[arg(long, alias = "note", value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 pub(super) async fn run(context: &Context, settle: Settle) -> Result<ExitCode, Error> {
-    let Settle { id, state, note } = settle;
+    let Settle { id, state, reason: note } = settle;
     let answer = send(context, RunSettle { id, state: state.parse()?, note }).await?;
     context.output.show(&answer, |answer| render_change(answer, "settled"));
     Ok(ExitCode::SUCCESS)

@@ -15,12 +15,12 @@ pub(in crate::cli) struct Pause {
     #[arg(help = ID)]
     id: String,
     /// Why; shown with the schedule
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
+    #[arg(long, alias = "note", value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 pub(super) async fn run(context: &Context, pause: Pause) -> Result<ExitCode, Error> {
-    let Pause { id, note } = pause;
+    let Pause { id, reason: note } = pause;
     let answer = send(context, SchedulePause { id, note }).await?;
     context.output.show(&answer, |answer| {
         let result = if answer.changed { "paused" } else { "was already paused" };

@@ -10,15 +10,15 @@ use crate::context::Context;
 struct Marked<'a> {
     recorded: bool,
     marked: bool,
-    reason: &'a str,
+    problem: &'a str,
 }
 
 pub(in crate::cli) fn show_marked(context: &Context, why: &Error) {
-    let marked = Marked { recorded: false, marked: true, reason: &why.message };
+    let marked = Marked { recorded: false, marked: true, problem: &why.message };
     context.output.show(&marked, |it| {
         format!(
             "not confirmed: {}\nleft a marker: the daemon obeys it as soon as it continues or starts",
-            it.reason
+            it.problem
         )
     });
 }

@@ -22,8 +22,11 @@ pub(in crate::cli) struct Create {
     #[arg(long, value_name = "NAME")]
     name: String,
     /// What its holder may do
-    #[arg(long, value_enum)]
-    role: Role,
+    #[arg(long, value_enum, required_unless_present = "client")]
+    role: Option<Role>,
+    /// The kind of program that uses the token for this person; such a token can never approve
+    #[arg(long = "for", value_enum, value_name = "CLIENT", conflicts_with_all = ["role", "key"])]
+    client: Option<Client>,
     /// The holder's public key, from `midwatch approval key`, to verify signatures with
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
@@ -41,6 +44,12 @@ enum Role {
     Maintainer,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Client {
+    /// An MCP client such as an editor or a chat program
+    Mcp,
+}
+
 #[derive(Serialize)]
 struct Created {
     token: WithSecret,
@@ -54,10 +63,12 @@ struct WithSecret {
 }
 
 pub(super) async fn run(context: &Context, create: Create) -> Result<ExitCode, Error> {
-    let Create { name, role, key } = create;
+    let Create { name, role, client, key } = create;
     let secret = new_secret()?;
-    let (role, hash) = (role.into(), token_hash(&secret));
-    let token = send(context, TokenCreate { name, role, hash, key }).await?.token;
+    let hash = token_hash(&secret);
+    let role = role.map_or(api::Role::Runner, api::Role::from);
+    let client = client.map(api::TokenClient::from);
+    let token = send(context, TokenCreate { name, role, hash, key, client }).await?.token;
     let created = Created { token: WithSecret { token, secret } };
     context.output.show(&created, |it| render(&it.token));
     Ok(ExitCode::SUCCESS)
@@ -74,6 +85,14 @@ impl From<Role> for api::Role {
     }
 }
 
+impl From<Client> for api::TokenClient {
+    fn from(client: Client) -> api::TokenClient {
+        match client {
+            Client::Mcp => api::TokenClient::Mcp,
+        }
+    }
+}
+
 fn new_secret() -> Result<String, Error> {
     let mut bytes = [0; SECRET_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| Error::new(Code::Failed, error))?;
@@ -82,6 +101,10 @@ fn new_secret() -> Result<String, Error> {
 }
 
 fn render(WithSecret { token, secret }: &WithSecret) -> String {
-    let Token { id, name, role, .. } = token;
-    format!("{secret}\n\nshown only once: the secret of token {id}, for `{name}` as {role}")
+    let Token { id, name, role, client, .. } = token;
+    let holder = match client {
+        Some(api::TokenClient::Mcp) => format!("MCP clients of `{name}`; it can never approve"),
+        None => format!("`{name}` as {role}"),
+    };
+    format!("{secret}\n\nshown only once: the secret of token {id}, for {holder}")
 }

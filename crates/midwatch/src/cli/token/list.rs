@@ -29,10 +29,11 @@ fn render(answer: &Tokens) -> String {
         return "no tokens yet; create one with `midwatch token create`".into();
     }
     let rows = answer.tokens.iter().map(|token| {
-        let Token { id, name, role, key, created_at, revoked_at, .. } = token;
+        let Token { id, name, role, key, client, created_at, revoked_at, .. } = token;
+        let role = client.map_or_else(|| role.to_string(), |client| format!("{role} ({client})"));
         let key = if key.is_some() { "yes" } else { "" };
         let revoked = revoked_at.clone().unwrap_or_default();
-        [id.clone(), name.clone(), role.to_string(), key.to_owned(), created_at.clone(), revoked]
+        [id.clone(), name.clone(), role, key.to_owned(), created_at.clone(), revoked]
     });
     let head = ["ID", "NAME", "ROLE", "KEY", "CREATED", "REVOKED"];
     table_with_cursor(head, rows, answer.cursor.as_deref())

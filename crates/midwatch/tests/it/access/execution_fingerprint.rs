@@ -52,7 +52,7 @@ fn daemon_environment_does_not_change_what_an_agent_runs() {
     let run = world.start_run(&schedule);
     let approval = world.wait_for_approval(&run);
     daemon.kill();
-    world.ok(&["approval", "approve", &approval, "--reason", "go"]);
+    world.approve(&approval);
     for name in STEERING.iter().filter(|name| **name != "MIDWATCH_TOKEN") {
         world.set(name, "/nowhere/evil");
     }
@@ -145,7 +145,7 @@ fn approved_run(world: &World) -> (String, String) {
     let run = world.start_run(&schedule);
     let approval = world.wait_for_approval(&run);
     daemon.kill();
-    world.ok(&["approval", "approve", &approval]);
+    world.approve(&approval);
     (run, approval)
 }
 

@@ -161,8 +161,10 @@ fn strict_prod_requires_the_token_of_a_maintainer() {
     let schedule = world.add_daily("news", "ada", "hello");
     let run = world.start_run(&schedule);
     let approval = world.wait_for_approval(&run);
-    world.refused(&["approval", "approve", &approval], "signature_needed", 4);
-    assert_eq!(world.code_as(&maintainer, &["approval", "approve", &approval]), "signature_needed");
+    let plan = world.plan_hash(&approval);
+    let approve = ["approval", "approve", &approval, "--plan", &plan];
+    world.refused(&approve, "signature_needed", 4);
+    assert_eq!(world.code_as(&maintainer, &approve), "signature_needed");
     world.ok(&["approval", "deny", &approval]);
     drop(daemon);
 }

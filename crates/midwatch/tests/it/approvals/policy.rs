@@ -27,13 +27,13 @@ fn approve_says_when_the_run_starts_with_and_without_a_daemon() {
     world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
     let schedule = world.add_daily("news", "ada", "tell them");
     let request_approval = || world.wait_for_approval(&world.start_run(&schedule));
-    let output = world.ok(&["approval", "approve", &request_approval()]);
+    let output = world.approve(&request_approval());
     assert!(output.contains("which starts now"), "{output}");
     let run = world.json(&["run", "list"])["runs"][0]["id"].as_str().unwrap().to_owned();
     world.wait_for_state(&run, "done");
     let approval = request_approval();
     daemon.stop();
-    let output = world.ok(&["approval", "approve", &approval]);
+    let output = world.approve(&approval);
     assert!(output.contains("which starts once `midwatch up` runs"), "{output}");
 }
 
@@ -99,6 +99,23 @@ fn check_approved_run(world: &World) {
     assert_eq!(world.rebuild_differences(), 0);
 }
 
+/// A program that runs the command has seen no plan, so it must name the one it means.
+#[test]
+fn approving_without_a_terminal_needs_the_plan() {
+    let world = World::new();
+    let _daemon = world.up();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
+    let run = world.start_run(&world.add_daily("news", "ada", "hello"));
+    let approval = world.wait_for_approval(&run);
+    let message = world.refused(&["approval", "approve", &approval], "bad_usage", 2);
+    assert!(message.contains("--plan"), "{message}");
+    let human = world.run(&["approval", "approve", &approval]);
+    assert_eq!(human.code, Some(2), "{human:?}");
+    assert_eq!(world.json(&["approval", "show", &approval])["approval"]["state"], "pending");
+    world.approve(&approval);
+    world.wait_for_state(&run, "done");
+}
+
 /// A process started by a run has the rights of that run.
 #[test]
 fn run_cannot_approve_deny_or_revoke() {
@@ -108,10 +125,12 @@ fn run_cannot_approve_deny_or_revoke() {
     let schedule = world.add_daily("news", "ada", "hello");
     let run = world.start_run(&schedule);
     let approval = world.wait_for_approval(&run);
-    for verb in ["approve", "deny", "revoke"] {
+    let plan = world.plan_hash(&approval);
+    for verb in [&["approve", "--plan", &plan][..], &["deny"], &["revoke"]] {
         let as_run = [("MIDWATCH_RUN_ID", run.as_str())];
-        let refused = world.json_with(&as_run, &["approval", verb, &approval]);
-        assert_eq!(refused["error"]["code"], "role_too_low", "{verb}: {refused}");
+        let command = [&["approval"], verb, &[&approval]].concat();
+        let refused = world.json_with(&as_run, &command);
+        assert_eq!(refused["error"]["code"], "role_too_low", "{verb:?}: {refused}");
     }
     assert_eq!(world.json(&["approval", "show", &approval])["approval"]["state"], "pending");
 }

@@ -48,7 +48,8 @@ fn two_approvers_must_be_different_people() {
     let (bob, _) = add_person(&world, None, "bob", "operator");
     let schedule = add_tier_2_schedule(&world, Some(&eve));
     let (run, approval) = request_approval(&world, &schedule);
-    let approve = ["approval", "approve", &approval];
+    let plan = world.plan_hash(&approval);
+    let approve = ["approval", "approve", &approval, "--plan", &plan];
     assert_eq!(code(&world.json_as(&eve, &approve)), "role_too_low", "she wrote the schedule");
     assert_eq!(code(&world.json(&approve)), "role_too_low", "the local user is not a named person");
     let first = world.json_as(&ada, &approve);

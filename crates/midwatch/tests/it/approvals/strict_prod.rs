@@ -36,7 +36,8 @@ fn check_signed_approval(mut world: World) {
     let (run, approval) = request_approval(&world, &schedule);
 
     // Neither the user of the machine nor a token alone is enough, and the author may not approve at all.
-    let approve = ["approval", "approve", &approval];
+    let plan = world.plan_hash(&approval);
+    let approve = ["approval", "approve", &approval, "--plan", &plan];
     assert_eq!(code(&json_by(&world, None, &approve)), "signature_needed");
     assert_eq!(code(&json_by(&world, Some(&token), &approve)), "signature_needed");
     let own = sign(&world, &approval, &world.root().join("max.key").display().to_string());
@@ -67,7 +68,8 @@ fn check_signed_approval(mut world: World) {
     // The signature is valid for no other approval.
     let (second, other) = request_approval(&world, &schedule);
     assert_eq!(code(&json_by(&world, None, &approve_signed(&other, &hers))), "signature_invalid");
-    world.refused(&["approval", "approve", &other], "signature_needed", 4);
+    let plan = world.plan_hash(&other);
+    world.refused(&["approval", "approve", &other, "--plan", &plan], "signature_needed", 4);
     assert_eq!(world.show_run(&second)["state"], "waiting_permission");
     let refused = world.events_of("watch.refused");
     let codes: Vec<&str> = refused.iter().filter_map(|it| it["body"]["code"].as_str()).collect();
@@ -176,7 +178,7 @@ fn approval_is_used_once_after_the_data_directory_was_copied() {
     let schedule = add_tier_2_schedule(&world, None);
     let (run, approval) = request_approval(&world, &schedule);
     daemon.stop();
-    world.ok(&["approval", "approve", &approval]);
+    world.approve(&approval);
     let copy = world.copy();
     let elsewhere = copy.up();
     let ended = copy.wait_for_state(&run, "cancelled");

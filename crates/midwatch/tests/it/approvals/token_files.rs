@@ -74,7 +74,8 @@ fn token_file_is_ignored_where_the_local_user_may_not_approve() {
     daemon.stop();
     let daemon = world.up();
     let (operator, _) = add_person(&world, None, "ada", "operator");
-    let decided = world.json_as(&operator, &["approval", "approve", &approval]);
+    let plan = world.plan_hash(&approval);
+    let decided = world.json_as(&operator, &["approval", "approve", &approval, "--plan", &plan]);
     assert_eq!(decided["approval"]["decided_by"], "ada", "{decided}");
     world.wait_for_state(&run, "done");
     assert!(file.exists());

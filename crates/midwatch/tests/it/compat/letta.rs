@@ -62,7 +62,7 @@ fn daemon_killed_while_sending_does_not_send_again() {
     world.checked();
     daemon.stop();
     assert_eq!(server.count("/messages"), 1, "{:?}", server.asked());
-    world.ok(&["run", "settle", &run, "--as", "failed", "--note", "its history has nothing"]);
+    world.ok(&["run", "settle", &run, "--as", "failed", "--reason", "its history has nothing"]);
     world.verified();
 }
 

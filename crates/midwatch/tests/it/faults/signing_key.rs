@@ -45,8 +45,8 @@ fn check(change: impl Fn(&Path), reason: &str) {
 fn signing_key_that_cannot_be_written_is_reported() {
     for (errno, code) in [("ENOSPC", "disk_full"), ("EROFS", "read_only"), ("EIO", "failed")] {
         let world = World::new();
-        let path = world.data().join(".signing.key.new");
-        let mut command = inject_fault(&world, "openat", &format!("error={errno}"), &[&path]);
+        let path = world.data().join("signing.key.new");
+        let mut command = inject_fault(&world, "open,openat", &format!("error={errno}"), &[&path]);
         let outcome = Outcome::from(command.arg("--json").args(agent_add("ada")).output().unwrap());
         let (found, message) = outcome.error();
         assert_eq!((found.as_str(), outcome.code), (code, Some(1)), "{outcome:?}");

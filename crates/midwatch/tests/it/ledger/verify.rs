@@ -133,6 +133,10 @@ fn external_checkpoint_shows_a_truncation_that_removed_the_checkpoints() {
 
     let cut = "DELETE FROM entry WHERE 28 < seq; DELETE FROM checkpoint; DELETE FROM resume";
     let world = altered(&history, cut);
+    let own = report(&world, &[]);
+    assert_eq!((&own["verdict"], &own["damage"]["seq"]), (&"truncated".into(), &29.into()));
+    assert!(own["damage"]["what"].as_str().unwrap().contains("checkpoints.log"), "{own}");
+    std::fs::remove_file(world.data().join("checkpoints.log")).unwrap();
     let without = report(&world, &[]);
     assert_eq!(without["verdict"], "ok", "{without}");
     assert!(caveats(&without).contains("entries removed from the end"), "{without}");
@@ -187,6 +191,8 @@ fn rewritten_ledger_is_found_by_its_checkpoints() {
     assert_eq!((&found["verdict"], &found["damage"]["seq"]), (&"tampered".into(), &16.into()));
 
     world.alter_database("DELETE FROM checkpoint; DELETE FROM resume");
+    assert_eq!(report(&world, &[])["verdict"], "truncated");
+    std::fs::remove_file(world.data().join("checkpoints.log")).unwrap();
     assert_eq!(report(&world, &[])["verdict"], "ok");
     let found = report(&world, &expect);
     assert_eq!(found["verdict"], "truncated", "{found}");

@@ -224,9 +224,9 @@ fn no_http_request_approves_freezes_renews_or_changes_policy() {
     world.add_agent("echo");
     let toolsets: Vec<&str> = ::mcp::Toolset::ALL.iter().map(|toolset| toolset.name()).collect();
     world.set("MIDWATCH_HTTP_TOOLSETS", json!(toolsets).to_string());
-    let (_, maintainer) = world.create_token("mia", "maintainer");
+    let (_, assistant) = world.create_mcp_token("mia");
     let (_, runner) = world.create_token("echo", "runner");
-    let mut daemon = HttpDaemon::new(&mut world, maintainer);
+    let mut daemon = HttpDaemon::new(&mut world, assistant);
     let (attack, authority) =
         (ApprovalAttack::new(&world), world.json(&["status"])["authority"].clone());
     let session = daemon.open_session();
@@ -240,6 +240,36 @@ fn no_http_request_approves_freezes_renews_or_changes_policy() {
     attack.check_nothing_decided(&world, &authority);
     let tokens = world.json(&["token", "list"])["tokens"].as_array().unwrap().len();
     assert_eq!(tokens, 2, "a token was created");
+}
+
+/// The configuration of an MCP client is no place for a token that can approve.
+#[test]
+fn token_that_can_approve_is_refused_and_one_for_mcp_is_not() {
+    let mut world = World::new();
+    world.add_agent("echo");
+    let (_, operator) = world.create_token("mia", "operator");
+    let (_, assistant) = world.create_mcp_token("mia");
+    let mut daemon = HttpDaemon::new(&mut world, operator.clone());
+    let refused = daemon.modern("tools/list", json!({}));
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let error = refused.message()["error"].clone();
+    assert_eq!(error["code"], "token_not_for_mcp", "{error}");
+    assert!(error.to_string().contains("token create --for mcp --name mia"), "{error}");
+    let recorded = world.events_of("watch.refused");
+    assert_eq!(
+        (&recorded[0]["body"]["by"], &recorded[0]["body"]["code"]),
+        (&json!("mcp:mia"), &json!("token_not_for_mcp")),
+        "{recorded:?}"
+    );
+
+    daemon.token = assistant.clone();
+    assert_eq!(daemon.tool("server_health", json!({}))["ok"], true);
+    // It is her assistant everywhere.
+    let refused = world.json_as(&assistant, &["freeze"]);
+    assert_eq!(refused["error"]["code"], "role_too_low", "{refused}");
+    assert!(refused.to_string().contains("mcp:mia"), "{refused}");
+    world.create_token("ada", "runner");
+    world.refused(&["token", "create", "--name", "ada", "--for", "mcp"], "exists", 4);
 }
 
 #[test]

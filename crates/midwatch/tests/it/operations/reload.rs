@@ -171,7 +171,8 @@ fn approval_requested_under_old_rules_starts_nothing_under_new_ones() {
     let approval = world.wait_for_approval(&run);
     write(&world, "policy.toml", &DENY_ADA.replace("\"ada\"", "\"bob\""));
     world.ok(&["config", "reload"]);
-    let message = world.refused(&["approval", "approve", &approval], "not_now", 4);
+    let plan = world.plan_hash(&approval);
+    let message = world.refused(&["approval", "approve", &approval, "--plan", &plan], "not_now", 4);
     assert!(
         message.contains("under other rules") && message.contains("midwatch run retry"),
         "{message}"
@@ -183,7 +184,7 @@ fn approval_requested_under_old_rules_starts_nothing_under_new_ones() {
     world.ok(&["run", "retry", &run]);
     let has_another = |run: &Value| run["approval_id"].as_str().is_some_and(|it| it != approval);
     let second = world.wait_for_run(&run, has_another)["approval_id"].clone();
-    world.ok(&["approval", "approve", second.as_str().unwrap()]);
+    world.approve(second.as_str().unwrap());
     world.wait_for_state(&run, "done");
 }
 
@@ -242,10 +243,12 @@ fn feature_flags_are_switched_by_a_reload() {
     world.ok(&["agent", "add", "eve", "--backend", "builtin", "--tier", "2"]);
     let second = world.start_run(&world.add_daily("out", "eve", "hello"));
     let approval = world.wait_for_approval(&second);
-    let message = world.refused(&["approval", "approve", &approval], "role_too_low", 4);
+    let plan = world.plan_hash(&approval);
+    let approve = ["approval", "approve", &approval, "--plan", &plan];
+    let message = world.refused(&approve, "role_too_low", 4);
     assert!(message.contains("approving needs a personal token"), "{message}");
     let (_, token) = world.create_token("otto", "operator");
-    assert_eq!(world.code_as(&token, &["approval", "approve", &approval]), "ok");
+    assert_eq!(world.code_as(&token, &approve), "ok");
 
     write(&world, "midwatch.toml", "");
     let reloaded = world.json(&["config", "reload"])["reloaded"].clone();

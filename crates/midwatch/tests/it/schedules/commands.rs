@@ -262,7 +262,7 @@ fn deceptive_characters_are_escaped() {
 fn pause_lasts_until_resume() {
     let world = world();
     let id = standup(&world);
-    let paused = world.json(&["schedule", "pause", &id, "--note", "holidays"]);
+    let paused = world.json(&["schedule", "pause", &id, "--reason", "holidays"]);
     assert_eq!(paused["changed"], true, "{paused}");
     assert_eq!(paused["schedule"]["status"], "paused");
     assert_eq!(paused["schedule"]["paused"]["note"], "holidays");
@@ -381,7 +381,7 @@ fn run_is_started_cancelled_and_retried() {
     );
     assert!(world.ok(&["run", "show", &run]).contains("\norigin         manual\n"));
 
-    let cancelled = world.json(&["run", "cancel", &run, "--note", "not now"]);
+    let cancelled = world.json(&["run", "cancel", &run, "--reason", "not now"]);
     assert_eq!(cancelled["changed"], true, "{cancelled}");
     assert_eq!(cancelled["run"]["state"], "cancelled");
     assert_eq!(world.json(&["run", "cancel", &run])["changed"], false);
@@ -416,7 +416,7 @@ fn schedule_commands_return_the_same_with_and_without_a_daemon() {
     let results = |world: &World| {
         let id = standup(world);
         let added = world.json(STANDUP);
-        let paused = world.json(&["schedule", "pause", &id, "--note", "holidays"]);
+        let paused = world.json(&["schedule", "pause", &id, "--reason", "holidays"]);
         let resumed = world.json(&["schedule", "resume", &id]);
         let removed = world.json(&["schedule", "remove", &id]);
         [

@@ -107,7 +107,7 @@ fn check_interrupted_run(world: &World) {
 
     // The schedule continues with other slots, and an operator settles the unknown run.
     wait_until(|| 1 < pids(&effects).len());
-    world.ok(&["run", "settle", run, "--as", "done", "--note", "I looked"]);
+    world.ok(&["run", "settle", run, "--as", "done", "--reason", "I looked"]);
     assert_eq!(world.show_run(run)["state"], "done");
     assert_eq!(world.json(&["why", schedule, "--at", announced])["disposition"], "unknown");
     world.ok(&["schedule", "pause", schedule]);

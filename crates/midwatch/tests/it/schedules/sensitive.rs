@@ -101,7 +101,7 @@ fn sensitive_prompt_reaches_its_agent_and_is_in_no_file_and_no_output() {
     output.run(&world, Some(&observer), &["approval", "show", &approval]);
     output.run(&world, None, &["approval", "list"]);
     wait_until(|| fs::read_to_string(&notices).is_ok_and(|text| text.contains(&approval)));
-    world.ok(&["approval", "approve", &approval]);
+    world.approve(&approval);
     world.wait_for_state(&run, "done");
     world.ok(&["agent", "edit", "echo", "--tier", "1"]);
 

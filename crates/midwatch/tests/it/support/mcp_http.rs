@@ -244,10 +244,10 @@ fn decode_chunks(head: &str, body: &str) -> String {
     whole
 }
 
-/// A daemon with the agent `echo`, and the token of the maintainer `mia`.
+/// A daemon with the agent `echo`, and a token for the MCP clients of `mia`.
 pub(crate) fn http_daemon(world: &mut World) -> HttpDaemon {
     world.add_agent("echo");
-    let (_, token) = world.create_token("mia", "maintainer");
+    let (_, token) = world.create_mcp_token("mia");
     HttpDaemon::new(world, token)
 }
 

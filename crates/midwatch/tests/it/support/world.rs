@@ -222,6 +222,17 @@ impl World {
         run["approval_id"].as_str().unwrap().to_owned()
     }
 
+    /// The hash of the plan that waits for this approval.
+    pub(crate) fn plan_hash(&self, approval: &str) -> String {
+        let shown = self.json(&["approval", "show", approval]);
+        shown["approval"]["plan_hash"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned()
+    }
+
+    /// Approves the plan as it is now. Returns what the command prints.
+    pub(crate) fn approve(&self, approval: &str) -> String {
+        self.ok(&["approval", "approve", approval, "--plan", &self.plan_hash(approval)])
+    }
+
     /// The newest events of the ledger, the oldest first.
     pub(crate) fn events(&self) -> Vec<Value> {
         let document = self.json(&["ledger", "tail", "--limit", "1000"]);
@@ -260,6 +271,11 @@ impl World {
     /// Creates a token. Returns its id and its secret, which is printed only once.
     pub(crate) fn create_token(&self, name: &str, role: &str) -> (String, String) {
         self.create_token_with(&["--name", name, "--role", role])
+    }
+
+    /// Creates a token for the MCP clients of a person. Returns its id and its secret.
+    pub(crate) fn create_mcp_token(&self, name: &str) -> (String, String) {
+        self.create_token_with(&["--name", name, "--for", "mcp"])
     }
 
     pub(crate) fn create_token_with(&self, flags: &[&str]) -> (String, String) {

@@ -244,15 +244,21 @@ fn register_stores_a_reference_to_the_key() {
 
 #[test]
 fn env_file_applies_to_variables_that_are_not_set() {
-    let mut world = World::new();
-    world.set("LETTA_SERVER_PASSWORD", "p");
-    let file = "LETTA_BASE_URL=http://from-file:1\nLETTA_SERVER_PASSWORD=other\n";
-    fs::write(world.root().join(".env"), file).unwrap();
-    let mut command = world.command();
-    command.current_dir(world.root()).args(["promptyoself", "register", "--agent-id", "agent-1"]);
-    command.args(["--prompt", "p", "--every", "1h", "--skip-validation"]);
-    assert_eq!(json_of(&mut command).0, Some(0));
-    assert_eq!(world.json(&["agent", "show", "agent-1"])["agent"]["url"], "http://from-file:1");
+    let check = |variable: Option<(&str, &str)>, url: &str| {
+        let mut world = World::new();
+        variable.into_iter().for_each(|(name, value)| world.set(name, value));
+        let file = "LETTA_BASE_URL=http://from-file:1\nLETTA_SERVER_PASSWORD=other\n";
+        fs::write(world.root().join(".env"), file).unwrap();
+        let mut command = world.command();
+        command.current_dir(world.root()).args(["promptyoself", "register", "--prompt", "p"]);
+        command.args(["--agent-id", "agent-1", "--every", "1h", "--skip-validation"]);
+        assert_eq!(json_of(&mut command).0, Some(0));
+        assert_eq!(world.json(&["agent", "show", "agent-1"])["agent"]["url"], url);
+    };
+    check(None, "http://from-file:1");
+    check(Some(("LETTA_BASE_URL", "http://from-shell:1")), "http://from-shell:1");
+    // The server of the file does not get the password of the environment.
+    check(Some(("LETTA_SERVER_PASSWORD", "p")), "http://localhost:8283");
 }
 
 #[test]
