@@ -16,7 +16,7 @@ use crate::{EventBody, Noun, State};
 /// The state of one row, derived from events.
 pub trait NounState: StateVariant + Serialize + DeserializeOwned {
     /// What the row is found by.
-    type Id: AsRef<str> + ToOwned + ?Sized;
+    type Id: AsRef<str> + ToOwned + ?Sized + Sync;
 
     /// The most objects that an installation may have, for a noun whose events count them in
     /// [`Counter::Objects`].

@@ -71,6 +71,10 @@ pub enum DisabledBy {
     Flag(&'static str),
 }
 
+/// A clock that is this much ahead of the ledger is probably wrong.
+const CLOCK_AHEAD_DAYS_MAX: i64 = 30;
+const DAY_US: i64 = 86_400_000_000;
+
 /// A check that runs before the daemon starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
@@ -94,6 +98,8 @@ pub enum Check {
     Ledger,
     /// The clock is behind the ledger.
     Clock,
+    /// The clock is so far ahead of the ledger that it is probably wrong.
+    ClockAhead,
     /// Too few people can approve.
     Approvers,
 }
@@ -124,6 +130,11 @@ pub struct NotPersonal;
 pub struct InvalidPosture(String);
 
 impl Posture {
+    /// Whether only a maintainer's token, not the user of the machine, may reload the configuration.
+    pub const fn reload_needs_token(self) -> bool {
+        matches!(self, Posture::StrictProd)
+    }
+
     pub const ALL: [Posture; 3] = [Posture::Staging, Posture::StrictProd, Posture::Debug];
 
     /// All names and aliases.
@@ -278,7 +289,7 @@ impl Default for Flags {
 
 impl Check {
     /// In the order in which they run.
-    pub const ALL: [Check; 11] = [
+    pub const ALL: [Check; 12] = [
         Check::Files,
         Check::Secrets,
         Check::SharedSecrets,
@@ -289,6 +300,7 @@ impl Check {
         Check::Ledger,
         Check::PostureDowngrade,
         Check::Clock,
+        Check::ClockAhead,
         Check::Approvers,
     ];
 
@@ -304,6 +316,7 @@ impl Check {
             Check::Schema => "schema",
             Check::Ledger => "log",
             Check::Clock => "clock",
+            Check::ClockAhead => "clock_ahead",
             Check::Approvers => "approvers",
         }
     }
@@ -311,9 +324,8 @@ impl Check {
     pub const fn consequence(self, posture: Posture) -> Consequence {
         use Consequence::{Refuse, Warn};
         let (strict, staging, debug) = match self {
-            Check::Files | Check::Policy | Check::Key | Check::Schema | Check::PostureDowngrade => {
-                (Refuse, Refuse, Refuse)
-            }
+            Check::Files | Check::Policy | Check::Key | Check::Schema => (Refuse, Refuse, Refuse),
+            Check::PostureDowngrade | Check::ClockAhead => (Refuse, Refuse, Refuse),
             Check::Secrets | Check::SharedSecrets => (Refuse, Refuse, Warn),
             Check::CoreDumps | Check::Ledger | Check::Clock | Check::Approvers => {
                 (Refuse, Warn, Warn)
@@ -374,15 +386,23 @@ pub fn check_approvers(trust: Trust, people: usize, persons: u8) -> Option<Findi
     })
 }
 
-/// Finds a clock that is behind the last entry of the ledger.
+/// Finds a clock that is behind the last entry of the ledger, or so far ahead of it that it is probably wrong: entries with
+/// its time would pause the installation until that time has come.
 pub fn check_clock(now: Timestamp, last: Timestamp) -> Option<Finding> {
+    let ahead_days = now.as_micros().saturating_sub(last.as_micros()) / DAY_US;
+    if CLOCK_AHEAD_DAYS_MAX <= ahead_days {
+        let what = format!("the clock is {ahead_days} days ahead of the last entry of the ledger");
+        let fix = "set the clock; if it is right, start with `midwatch up --accept-clock`";
+        return Some(Finding::new(Check::ClockAhead, what, fix));
+    }
     let behind = last.as_micros().saturating_sub(now.as_micros());
     (0 < behind).then(|| {
         let what = format!(
             "the clock is {} s behind the last entry of the ledger",
             (behind as u64).div_ceil(1_000_000)
         );
-        Finding::new(Check::Clock, what, "set the clock, or wait until it catches up")
+        let fix = "set the clock; if it is right, start with `midwatch up --accept-clock`";
+        Finding::new(Check::Clock, what, fix)
     })
 }
 
@@ -661,6 +681,10 @@ mod tests {
         let at = Timestamp::from_micros;
         assert_eq!(check_clock(at(5), at(5)), None);
         assert_eq!(check_clock(at(6), at(5)), None);
+        assert_eq!(check_clock(at(5 + 30 * DAY_US - 1), at(5)), None);
+        let ahead = check_clock(at(5 + 30 * DAY_US), at(5)).unwrap();
+        assert_eq!(ahead.check, Check::ClockAhead);
+        assert!(Posture::ALL.iter().all(|it| ahead.check.consequence(*it) == Consequence::Refuse));
         let behind = check_clock(at(0), at(1_000_001)).unwrap();
         assert_eq!(behind.problem, "the clock is 2 s behind the last entry of the ledger");
     }

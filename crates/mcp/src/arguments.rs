@@ -125,6 +125,13 @@ impl Tool {
         &self,
         arguments: JsonObject,
     ) -> Result<T, Error> {
+        let fields = Value::Object(self.rename_to_fields(arguments)?);
+        serde_path_to_error::deserialize(fields).map_err(|error| {
+            self.invalid_field(&error.path().to_string(), error.inner().to_string())
+        })
+    }
+
+    fn rename_to_fields(&self, arguments: JsonObject) -> Result<JsonObject, Error> {
         let mut fields = JsonObject::new();
         for (name, value) in arguments.into_iter().filter(|(_, value)| !value.is_null()) {
             let field = self.field_name(&name).ok_or_else(|| self.unknown_argument(&name))?;
@@ -132,22 +139,24 @@ impl Tool {
                 return Err(invalid(format!("duplicate field `{}`", self.argument_name(field))));
             }
         }
-        serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
-            let (path, what) = (error.path().to_string(), error.inner().to_string());
-            let quoted = |prefix| what.strip_prefix(prefix)?.split('`').next();
-            match (quoted("unknown field `"), quoted("missing field `")) {
-                (Some(field), _) if path == field => self.unknown_argument(field),
-                (_, Some(field)) if path == "." => {
-                    invalid(format!("missing field `{}`", self.argument_name(field)))
-                }
-                _ if path == "." => invalid(what),
-                _ => {
-                    let field = path.split(['.', '[']).next().unwrap_or_default();
-                    let rest = path.strip_prefix(field).unwrap_or_default();
-                    invalid_argument(&format!("{}{rest}", self.argument_name(field)), what)
-                }
+        Ok(fields)
+    }
+
+    /// The error about the field at a path of the input, in terms of the tool's arguments.
+    fn invalid_field(&self, path: &str, what: String) -> Error {
+        let quoted = |prefix| what.strip_prefix(prefix)?.split('`').next();
+        match (quoted("unknown field `"), quoted("missing field `")) {
+            (Some(field), _) if path == field => self.unknown_argument(field),
+            (_, Some(field)) if path == "." => {
+                invalid(format!("missing field `{}`", self.argument_name(field)))
             }
-        })
+            _ if path == "." => invalid(what),
+            _ => {
+                let field = path.split(['.', '[']).next().unwrap_or_default();
+                let rest = path.strip_prefix(field).unwrap_or_default();
+                invalid_argument(&format!("{}{rest}", self.argument_name(field)), what)
+            }
+        }
     }
 
     fn unknown_argument(&self, name: &str) -> Error {

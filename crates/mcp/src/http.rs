@@ -15,11 +15,12 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{ProtocolVersion, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{self, InvalidMessage};
-use crate::sessions::{SESSIONS_MAX, Sessions};
+use crate::sessions::{SESSIONS_MAX, SESSIONS_PER_PRINCIPAL_MAX, Sessions};
 
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
@@ -68,10 +69,18 @@ impl<S: ServerHandler> Endpoint<S> {
         let mut response = self.service.handle(request.map(Full::new)).await;
         if let (None, Some(started)) = (session, session_of(response.headers())) {
             self.sessions.set_owner(&started, principal).await;
+            if self.sessions.is_over_limit(principal).await {
+                let _ = self.sessions.close_session(&started.into()).await;
+                let what =
+                    format!("`{principal}` has {SESSIONS_PER_PRINCIPAL_MAX} sessions, the limit");
+                return too_many_sessions(what);
+            }
         }
         match response.status() {
             StatusCode::INTERNAL_SERVER_ERROR if self.sessions.is_full().await => {
-                return too_many_sessions();
+                return too_many_sessions(format!(
+                    "the limit of {SESSIONS_MAX} sessions is reached"
+                ));
             }
             // Some clients take any other status for a failure.
             StatusCode::ACCEPTED if ends_session => *response.status_mut() = StatusCode::NO_CONTENT,
@@ -94,8 +103,7 @@ fn session_of(headers: &HeaderMap) -> Option<String> {
     Some(String::from_utf8_lossy(session.as_bytes()).into_owned())
 }
 
-fn too_many_sessions() -> HttpResponse {
-    let what = format!("the limit of {SESSIONS_MAX} sessions is reached");
+fn too_many_sessions(what: String) -> HttpResponse {
     let error = Error::new(Code::LimitReached, what).hint(
         "end one with DELETE, or try again in a few minutes, when idle sessions have expired",
     );

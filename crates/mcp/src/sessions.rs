@@ -16,6 +16,8 @@ use tokio::sync::Mutex;
 
 /// Maximum number of concurrent sessions. Each holds some memory until it ends.
 pub(crate) const SESSIONS_MAX: usize = 64;
+/// Sessions that one principal may have at once, so that none keeps the others out.
+pub(crate) const SESSIONS_PER_PRINCIPAL_MAX: usize = 16;
 /// An unused session expires after this time; its client must start a new one.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 
@@ -45,6 +47,15 @@ impl Default for Sessions {
 impl Sessions {
     pub(crate) async fn is_full(&self) -> bool {
         SESSIONS_MAX <= self.inner.sessions.read().await.len()
+    }
+
+    /// Whether this principal has more sessions than it may.
+    pub(crate) async fn is_over_limit(&self, principal: &str) -> bool {
+        let live = self.inner.sessions.read().await;
+        let owners = self.owners();
+        let owned =
+            owners.iter().filter(|(id, owner)| *owner == principal && live.contains_key(*id));
+        SESSIONS_PER_PRINCIPAL_MAX < owned.count()
     }
 
     /// Whether this session exists and was started by this principal.

@@ -1,6 +1,7 @@
 //! How to connect to the database: URL, password and certificates.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{ChannelBinding, Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,7 +44,7 @@ pub struct InvalidTarget {
 
 impl Target {
     /// `url` is `postgres://user@host/database`, without a password, because others may read the URL.
-    /// Without `sslmode`, connections to other machines require TLS.
+    /// Connections to other machines require TLS, and a password is sent to them by SCRAM only.
     pub fn new(
         url: &str,
         password: Option<&str>,
@@ -53,8 +54,20 @@ impl Target {
         if let Some(password) = password {
             config.password(password);
         }
-        if !url.contains("sslmode=") && !is_local(&config) {
+        if !is_local(&config) {
+            if url.contains("sslmode=") && config.get_ssl_mode() != SslMode::Require {
+                return Err(InvalidTarget {
+                    message: "the store is on another machine, so its URL must not turn TLS off"
+                        .into(),
+                    hint: "leave `sslmode` out, and set `store.ca_file` if the server has its own \
+                           certificate authority",
+                });
+            }
             config.ssl_mode(SslMode::Require);
+            // Only SCRAM binds to the channel, so a password is never sent in any other way.
+            if password.is_some() {
+                config.channel_binding(ChannelBinding::Require);
+            }
         }
         config
             .application_name("midwatch")
@@ -126,10 +139,13 @@ fn parse(url: &str) -> Result<Config, InvalidTarget> {
 }
 
 fn is_local(config: &Config) -> bool {
-    config.get_hosts().iter().all(|host| match host {
+    // An address wins over the name of the same host.
+    let addresses = config.get_hostaddrs();
+    let names = config.get_hosts().iter().all(|host| match host {
         Host::Tcp(name) => ["localhost", "127.0.0.1", "::1"].contains(&name.as_str()),
         Host::Unix(_) => true,
-    })
+    });
+    names && addresses.iter().all(IpAddr::is_loopback)
 }
 
 fn tls(needs_roots: bool, ca_file: Option<&Path>) -> Result<ClientConfig, InvalidTarget> {
@@ -179,7 +195,11 @@ mod tests {
     #[test]
     fn urls_are_validated_and_other_machines_require_tls() {
         check("postgres://ada@db.example/watch", Ok(SslMode::Require));
-        check("postgres://ada@db.example/watch?sslmode=disable", Ok(SslMode::Disable));
+        check("postgres://ada@db.example/watch?sslmode=require", Ok(SslMode::Require));
+        check("postgres://ada@db.example/watch?sslmode=disable", Err("must not turn TLS off"));
+        check("postgres://ada@db.example/watch?sslmode=prefer", Err("must not turn TLS off"));
+        check("postgres://ada@localhost/watch?hostaddr=192.0.2.1", Ok(SslMode::Require));
+        check("postgres://ada@localhost/watch?hostaddr=127.0.0.1", Ok(SslMode::Prefer));
         check("postgresql://ada@localhost/watch", Ok(SslMode::Prefer));
         check("postgres://ada@%2Fvar%2Frun/watch", Ok(SslMode::Prefer));
         check("postgres://ada:hunter2@localhost/watch", Err("must not contain a password"));

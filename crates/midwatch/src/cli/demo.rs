@@ -39,7 +39,7 @@ pub(super) async fn run(output: Output) -> Result<ExitCode, Error> {
         }
     };
     select! {
-        ended = daemon::up(&context, ready) => ended?,
+        ended = daemon::up(&context, daemon::Start::default(), ready) => ended?,
         failed = narrated => failed?,
     }
     Ok(ExitCode::SUCCESS)

@@ -169,6 +169,7 @@ impl StartupChecks {
             Is::Key => self.status.as_ref().map(|_| "only its owner can read it".to_owned())?,
             Is::Ledger => return None,
             Is::Clock => opened.map(|_| "not behind the ledger".to_owned())?,
+            Is::ClockAhead => opened.map(|_| "not far ahead of the ledger".to_owned())?,
             Is::Approvers => opened.map(|_| "enough approvers are set up".to_owned())?,
         };
         Some(Check::ok(check.name(), detail))

@@ -75,8 +75,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the daemon until it is stopped
-    Up,
+    Up(up::Up),
     /// Try it out: a daemon in a temporary directory, with a schedule that fires every ten seconds
     Demo,
     Status(status::Status),
@@ -172,7 +171,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     let context = context(&cli, output)?;
     let is_daemon = match &cli.command {
         Command::Promptyoself(promptyoself) => promptyoself.may_run_daemon(),
-        command => matches!(command, Command::Up | Command::Demo),
+        command => matches!(command, Command::Up(_) | Command::Demo),
     };
     let _logs = (!is_daemon).then(|| logs::init_quiet(&context.environment));
     let mut runtime = match is_daemon {
@@ -199,7 +198,7 @@ fn context(cli: &Cli, output: Output) -> Result<Context, Error> {
 
 async fn run_command(context: &Context, command: Command) -> Result<ExitCode, Error> {
     match command {
-        Command::Up => up::run(context).await,
+        Command::Up(up) => up::run(context, up).await,
         Command::Demo => demo::run(context.output).await,
         Command::Status(status) => status::run(context, status).await,
         Command::Doctor => doctor::run(context).await,

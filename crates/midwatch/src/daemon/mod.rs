@@ -8,6 +8,7 @@ mod peer;
 mod process_tree;
 mod service_manager;
 mod socket_server;
+mod stop_watchdog;
 mod tcp_sockets;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use api::wire::Hello;
 use api::{Code, Error};
 use futures::future::{FutureExt, join};
-use kernel::posture::Finding;
+use kernel::posture::{Check, Finding};
 use mcp::Server;
 use serde::Serialize;
 use tokio::select;
@@ -27,6 +28,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 use transport::connect;
 
+use self::stop_watchdog::StopWatchdog;
 use crate::access::directory_in_use;
 use crate::config::Config;
 use crate::context::{Context, VERSION, display_path};
@@ -36,6 +38,9 @@ use crate::{local_checks, logs};
 
 /// How long to wait for a command to release the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long the daemon may take to stop, beyond the time in which runs may finish: 15 s until cancelled runs have ended, and
+/// the rest for the last entries.
+const STOP_WITHIN: Duration = Duration::from_secs(25);
 const OWNER_POLL: Duration = Duration::from_millis(10);
 
 /// Printed on stdout when the daemon is ready.
@@ -49,19 +54,31 @@ pub struct Ready {
     http: Option<String>,
 }
 
+/// How to start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Start {
+    /// Start even if the clock seems to be wrong.
+    pub accept_clock: bool,
+}
+
 /// Runs the daemon until a signal stops it; `ready_sender` is notified when it is ready.
-pub async fn up(context: &Context, ready_sender: oneshot::Sender<()>) -> Result<(), Error> {
+pub async fn up(
+    context: &Context,
+    start: Start,
+    ready_sender: oneshot::Sender<()>,
+) -> Result<(), Error> {
     let ready = |ready: &Ready| {
         announce(context, ready);
         // The receiver may be dropped.
         let _ = ready_sender.send(());
     };
-    run(context, stop_signal()?, ready).await
+    run(context, start, stop_signal()?, ready).await
 }
 
 /// Runs the daemon until `stop_requested` resolves to the reason to stop; calls `on_ready` when it is ready.
 pub async fn run(
     context: &Context,
+    start: Start,
     stop_requested: impl Future<Output = String>,
     on_ready: impl FnOnce(&Ready),
 ) -> Result<(), Error> {
@@ -73,7 +90,7 @@ pub async fn run(
     let mut hangup_signals = listen_for_hangups()?;
     let mut found = local_checks::check_files_and_process(context, &loaded.config);
     found.extend(local_checks::check_environment(context));
-    refuse_unsafe_start(&loaded.config, &found)?;
+    refuse_unsafe_start(&loaded.config, &found, start)?;
     let channels = notification_channels::from_config(context, &loaded.config, logs.redactor())?;
     let http_address = http::ReservedAddress::bind(&loaded);
     let address = http_address.address();
@@ -86,7 +103,7 @@ pub async fn run(
     };
     let engine = open_engine(context, &loaded, surroundings).await?;
     found.extend(engine.findings().await?);
-    refuse_unsafe_start(&loaded.config, &found)?;
+    refuse_unsafe_start(&loaded.config, &found, start)?;
     for Finding { check, problem, fix } in &found {
         warn!(check = check.name(), fix, "{problem}");
     }
@@ -122,6 +139,7 @@ pub async fn run(
     };
     let served = socket_server::serve(listener, engine.clone(), stopped);
     let served = join(served, serve_http).map(drop).shared();
+    let mut stop_watchdog = StopWatchdog::new(loaded.config.runs.drain + STOP_WITHIN);
     // Stop serving first, so that every acknowledged change is in the ledger before its last entry is signed.
     let serve_until_stopped = async {
         let reason = select! {
@@ -129,6 +147,7 @@ pub async fn run(
             reason = reopen_logs_on_hangup(&mut hangup_signals) => reason,
         };
         service_manager::stopping();
+        stop_watchdog.stop_requested();
         stop.send_replace(true);
         engine.stop_agent_tests();
         served.clone().await;
@@ -188,9 +207,13 @@ fn announce(context: &Context, ready: &Ready) {
     service_manager::ready();
 }
 
-/// Fails if the findings forbid a start in this posture.
-fn refuse_unsafe_start(config: &Config, found: &[Finding]) -> Result<(), Error> {
-    runtime::refusal(config.posture, found).map_or(Ok(()), Err)
+/// Fails if the findings forbid a start in this posture. What was accepted stays a warning, which the ledger records.
+fn refuse_unsafe_start(config: &Config, found: &[Finding], start: Start) -> Result<(), Error> {
+    let is_accepted =
+        |check: Check| start.accept_clock && matches!(check, Check::Clock | Check::ClockAhead);
+    let mut found = found.to_vec();
+    found.retain(|finding| !is_accepted(finding.check));
+    runtime::refusal(config.posture, &found).map_or(Ok(()), Err)
 }
 
 /// Reopens the log file at every `SIGHUP`. Returns when one means that the daemon's terminal was closed.

@@ -92,11 +92,17 @@ impl Drop for InDoubt<'_> {
     }
 }
 
-enum Executed<T> {
-    Now(T, Committed),
+enum Executed {
+    /// With the response, if one was wanted.
+    Now(Option<Box<Response>>, Committed),
     /// An earlier request with the same key got this response.
     Before(Box<Response>),
 }
+
+/// Decides on rows: the events that follow.
+type Decide<'a> = dyn FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error> + Send + 'a;
+/// Makes a response from the rows before and after the events.
+type Respond<'a> = dyn Fn(&Rows, &Rows) -> Result<Option<Box<Response>>, Error> + Sync + 'a;
 
 /// Executes transactions on the store.
 #[derive(Debug)]
@@ -161,21 +167,21 @@ impl Transactions {
         &self,
         caller: &Caller,
         transaction: Transaction<'_>,
-        decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error>,
-        respond: impl Fn(&Rows, &Rows) -> Result<R::Response, Error>,
+        mut decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error> + Send,
+        respond: impl Fn(&Rows, &Rows) -> Result<R::Response, Error> + Sync,
     ) -> Result<R::Response, Error> {
-        let respond = |before: &Rows, after: &Rows| respond(before, after).map(R::into_response);
-        let keep = |key: Option<&IdempotencyKey>, response: &Response, now| {
-            key.map(|key| key.stored_response(response, now)).transpose()
+        let respond = |before: &Rows, after: &Rows| {
+            respond(before, after).map(|response| Some(Box::new(R::into_response(response))))
         };
-        let response = match self.execute(transaction, decide, respond, keep).await? {
+        let response = match self.execute(transaction, &mut decide, &respond).await? {
             Executed::Now(response, _) => response,
             Executed::Before(response) => {
                 caller.set_replayed();
-                *response
+                Some(response)
             }
         };
-        R::from_response(response).ok_or_else(|| internal("the response is of another request"))
+        let response = response.and_then(|response| R::from_response(*response));
+        response.ok_or_else(|| internal("the response is of another request"))
     }
 
     /// Executes a request that changes one object. `decide` returns the event, if any; `respond` makes the response from
@@ -184,8 +190,8 @@ impl Transactions {
         &self,
         caller: &Caller,
         id: &T::Id,
-        mut decide: impl FnMut(Option<&T>, Timestamp) -> Result<Option<EventBody>, Error>,
-        respond: impl Fn(Option<&T>, Option<&T>) -> Result<R::Response, Error>,
+        mut decide: impl FnMut(Option<&T>, Timestamp) -> Result<Option<EventBody>, Error> + Send,
+        respond: impl Fn(Option<&T>, Option<&T>) -> Result<R::Response, Error> + Sync,
     ) -> Result<R::Response, Error> {
         let transaction = Transaction { rows: vec![row_key::<T>(id)], ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| Ok(decide(rows.get(id), now)?.into_iter().collect());
@@ -198,7 +204,7 @@ impl Transactions {
         &self,
         rows: Vec<RowKey>,
         reads: Vec<RowKey>,
-        decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error>,
+        decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error> + Send,
     ) -> Result<Option<Committed>, Error> {
         let system = Actor::system();
         let transaction = Transaction { rows, reads, ..Transaction::by(&system) };
@@ -210,26 +216,21 @@ impl Transactions {
     pub(crate) async fn commit(
         &self,
         transaction: Transaction<'_>,
-        decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error>,
+        mut decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error> + Send,
     ) -> Result<Committed, Error> {
-        match self.execute(transaction, decide, |_, _| Ok(()), |_, (), _| Ok(None)).await? {
-            Executed::Now((), committed) => Ok(committed),
+        match self.execute(transaction, &mut decide, &|_, _| Ok(None)).await? {
+            Executed::Now(_, committed) => Ok(committed),
             Executed::Before(_) => Err(internal("the store replied to another request")),
         }
     }
 
-    /// Loads, decides and commits, until there is no conflict.
-    async fn execute<T>(
+    /// Loads, decides and commits, until there is no conflict. Not generic, because every request uses it.
+    async fn execute(
         &self,
         transaction: Transaction<'_>,
-        mut decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error>,
-        respond: impl Fn(&Rows, &Rows) -> Result<T, Error>,
-        keep: impl Fn(
-            Option<&IdempotencyKey>,
-            &T,
-            Timestamp,
-        ) -> Result<Option<store::StoredResponse>, Error>,
-    ) -> Result<Executed<T>, Error> {
+        decide: &mut Decide<'_>,
+        respond: &Respond<'_>,
+    ) -> Result<Executed, Error> {
         let Transaction { mut rows, reads, actor, token, key, is_dry_run } = transaction;
         rows.extend(token.map(row_key::<Token>));
         let key = key.filter(|_| !is_dry_run);
@@ -274,7 +275,10 @@ impl Transactions {
             let before = self.load_missing(before, &events).await?;
             let after = before.after(&events);
             let response = respond(&before, &after)?;
-            let stored_response = keep(key, &response, now)?;
+            let stored_response = match (key, &response) {
+                (Some(key), Some(response)) => Some(key.stored_response(response, now)?),
+                _ => None,
+            };
             if events.is_empty() && stored_response.is_none() {
                 return Ok(Executed::Now(response, Committed { events, after }));
             }

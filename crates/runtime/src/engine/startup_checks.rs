@@ -78,7 +78,10 @@ impl Engine {
         let configured = self.installation.settings.posture;
         found.extend(posture::check_posture(configured, self.installation.posture));
         let last = self.store.head().await.map_err(errors::store)?.ts_us();
-        found.extend(posture::check_clock(self.time.now(), Timestamp::from_micros(last)));
+        // A new ledger has no time yet.
+        if 0 < last {
+            found.extend(posture::check_clock(self.time.now(), Timestamp::from_micros(last)));
+        }
         // A token that cannot be read is not accepted either.
         let tokens = self.tokens.all().await.unwrap_or_default();
         found.extend(check_approvers(&self.config.active(), tokens));

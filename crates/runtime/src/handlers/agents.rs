@@ -122,7 +122,7 @@ impl Engine {
         caller: &Caller,
         name: &AgentName,
         command: Command,
-        respond: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<R::Response, Error>,
+        respond: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<R::Response, Error> + Sync,
     ) -> Result<R::Response, Error> {
         let decide = |agent: Option<&Agent>, now| {
             let event = agent::decide(name, agent, now, &caller.actor, command.clone());

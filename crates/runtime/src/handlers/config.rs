@@ -1,7 +1,7 @@
 //! Reloads and shows the active configuration, and repeats the startup checks.
 
 use api::{
-    ActiveConfigValues, ConfigReload, ConfigReloaded, ConfigShow, Error, Serve, SetupCheck,
+    ActiveConfigValues, Code, ConfigReload, ConfigReloaded, ConfigShow, Error, Serve, SetupCheck,
     SetupChecked,
 };
 
@@ -11,6 +11,11 @@ use crate::engine::startup_checks;
 
 impl Serve<ConfigReload> for Engine {
     async fn serve(&self, caller: &Caller, _: ConfigReload) -> Result<ConfigReloaded, Error> {
+        if self.installation.posture.reload_needs_token() && caller.actor.token.is_none() {
+            let what = "in strict-prod, only a maintainer's token reloads the configuration";
+            return Err(Error::new(Code::RoleTooLow, what)
+                .hint("set it as MIDWATCH_TOKEN; `midwatch token create` creates the first one"));
+        }
         self.reload(&caller.actor).await
     }
 }

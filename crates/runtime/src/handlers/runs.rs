@@ -151,7 +151,7 @@ impl Engine {
         caller: &Caller,
         id: &RunId,
         command: Command,
-        response: impl Fn(api::Run, bool) -> R::Response,
+        response: impl Fn(api::Run, bool) -> R::Response + Sync,
     ) -> Result<R::Response, Error> {
         let found = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::refused(Refusal::Unknown(id.clone()));

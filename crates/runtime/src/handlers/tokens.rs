@@ -93,7 +93,7 @@ impl Engine {
         caller: &Caller,
         id: TokenId,
         command: Command,
-        respond: impl Fn(bool, api::Token) -> Result<R::Response, Error>,
+        respond: impl Fn(bool, api::Token) -> Result<R::Response, Error> + Sync,
     ) -> Result<R::Response, Error> {
         let decide = |token: Option<&Token>, now| {
             let event = token::decide(id.as_str(), token, &caller.actor, command.clone(), now);

@@ -40,6 +40,13 @@ pub(super) async fn decide(
     }
     let decision = ApprovalDecide { plan_hash: Some(shown.plan_hash), ..decision };
     let answer = send(context, decision).await?;
+    if answer.approval.state == ApprovalState::Expired {
+        let what = format!("approval `{id}` had expired, so nothing was decided");
+        return Err(Error::new(Code::NotNow, what).hint(format!(
+            "if the run is still needed: `midwatch run retry {}`",
+            answer.approval.run_id
+        )));
+    }
     let starts = match send(context, HealthShow {}).await?.daemon.running {
         true => "starts now",
         false => "starts once `midwatch up` runs",

@@ -37,13 +37,23 @@ fn u1_both_eras_are_served_at_one_path() {
 }
 
 #[test]
-fn sessions_are_limited_to_sixty_four() {
+fn sessions_are_limited_for_each_principal_and_in_total() {
     let mut world = World::new();
-    let daemon = http_daemon(&mut world);
-    let sessions: Vec<String> = (0..64).map(|_| daemon.open_session()).collect();
+    let mut daemon = http_daemon(&mut world);
+    let tokens = ["ada", "bob", "eve", "max"].map(|name| world.create_mcp_token(name).1);
+    let mut sessions = Vec::new();
+    for token in tokens {
+        daemon.token = token;
+        sessions.push((0..16).map(|_| daemon.open_session()).collect::<Vec<String>>());
+        let refused = daemon.initialize();
+        assert_eq!(refused.status, 503, "{refused:?}");
+        assert_eq!(refused.message()["error"]["code"], "limit_reached", "{refused:?}");
+    }
+    let last = std::mem::replace(&mut daemon.token, world.create_mcp_token("zoe").1);
     let refused = daemon.initialize();
     assert_eq!(refused.status, 503, "{refused:?}");
-    assert_eq!(refused.message()["error"]["code"], "limit_reached", "{refused:?}");
+    daemon.token = last;
+    let sessions = sessions.pop().unwrap();
     // Requests of the modern era need no session, and a closed session makes room.
     assert_eq!(daemon.modern("tools/list", json!({})).status, 200);
     let closed = daemon.close_session(&sessions[0]);

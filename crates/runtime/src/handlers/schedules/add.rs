@@ -174,7 +174,7 @@ impl Engine {
     async fn add<R: ApiRequest>(
         &self,
         request: AddSchedules<'_>,
-        respond: impl Fn(&[Draft], &Rows, &Rows) -> Result<R::Response, Error>,
+        respond: impl Fn(&[Draft], &Rows, &Rows) -> Result<R::Response, Error> + Sync,
     ) -> Result<R::Response, Error> {
         let mut attempts = ATTEMPTS_MAX;
         loop {
@@ -192,7 +192,7 @@ impl Engine {
         &self,
         request: &AddSchedules<'_>,
         drafts: &[Draft],
-        respond: impl Fn(&Rows, &Rows) -> Result<R::Response, Error>,
+        respond: impl Fn(&Rows, &Rows) -> Result<R::Response, Error> + Sync,
     ) -> Result<R::Response, Error> {
         let AddSchedules { caller, is_dry_run, .. } = *request;
         let actor = &caller.actor;

@@ -178,7 +178,7 @@ impl Engine {
         caller: &Caller,
         id: &ScheduleId,
         command: Command,
-        respond: impl Fn(&Rows, &Rows) -> Result<R::Response, Error>,
+        respond: impl Fn(&Rows, &Rows) -> Result<R::Response, Error> + Sync,
     ) -> Result<R::Response, Error> {
         let scope =
             self.scope.runner_scope(&caller.actor, "schedule.change", Some(id.as_str())).await?;

@@ -26,7 +26,7 @@ use transport::connect;
 use super::{OUTPUT, has_token, schedules, settings};
 use crate::access::{TOKEN_VARIABLE, send};
 use crate::context::{Context, VERSION};
-use crate::daemon;
+use crate::daemon::{self, Start};
 use report::{ExecuteResult, Total, Unreported};
 
 /// How often to check whether a run has ended.
@@ -156,7 +156,7 @@ async fn run_daemon(
             _ = stop => DaemonTurn::Stopped,
         });
     }
-    match daemon::run(context, stop, |_| {}).await {
+    match daemon::run(context, Start::default(), stop, |_| {}).await {
         Err(running) if running.code == Code::AlreadyRunning => Ok(DaemonTurn::Again),
         ended => {
             ended.map(|()| DaemonTurn::Stopped).map_err(|error| no_daemon_error(context, error))
@@ -182,6 +182,7 @@ async fn run_daemon_while(
     let (done, is_done) = oneshot::channel::<String>();
     let daemon = daemon::run(
         context,
+        Start::default(),
         async { is_done.await.unwrap_or_else(|_| "the work is done".to_owned()) },
         |_| {
             let _ = ready.send(());
