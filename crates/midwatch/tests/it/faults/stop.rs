@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 
+use rustix::process::Signal;
+
 use super::{FLUSHES, inject_fault};
 use crate::support::wait::wait_until;
 use crate::support::world::{Daemon, World};
@@ -88,4 +90,21 @@ fn check_change(action: &[&str], change: &str, kind: &str) {
 
     let after = kinds_since_change().expect("the change is recorded");
     assert!(after.iter().all(|kind| kind != "run.started"), "{change}: {after:?}");
+}
+
+/// The last entries cannot be written, because another process holds the write lock of the database.
+#[test]
+fn daemon_stops_although_the_store_does_not_answer() {
+    let mut world = World::new();
+    world.set("MIDWATCH_RUNS_DRAIN", "0s");
+    world.add_agent("echo");
+    let mut daemon = world.up();
+    let lock = world.database();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    daemon.signal(Signal::TERM);
+    let (code, stderr) = daemon.wait();
+    assert_eq!(code, Some(1), "{stderr}");
+    lock.execute_batch("ROLLBACK").unwrap();
+    world.up().stop();
+    world.verified();
 }
