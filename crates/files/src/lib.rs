@@ -102,7 +102,7 @@ mod tests {
         fs::read_to_string(path).unwrap()
     }
 
-    /// A directory with a pipe that nobody opens, and a link to the file `target`, which has the text `kept`.
+    /// A directory with a pipe that has no other end, and a link to the file `target`, which has the text `kept`.
     fn hostile() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         mknodat(CWD, dir.path().join("pipe"), FileType::Fifo, PRIVATE, 0).unwrap();

@@ -9,8 +9,8 @@
 //! with an older epoch are refused.
 
 mod decide;
-mod decision;
 mod event;
+mod policy_request;
 
 use std::ops::Not;
 
@@ -32,12 +32,12 @@ pub use decide::{
     decide, end_over_ask_limit, end_over_budget, finish, interrupt, recover, requeue, start,
 };
 pub(crate) use decide::{deny, refuse, replace, terminate};
-pub use decision::{
-    LEASE_RULE, PolicyPreview, effective_tier, evaluate, last_request, preview, prompt_request,
-    recorded_decision, recorded_facts, recorded_request,
-};
 pub use event::{
     BackfillSlot, Ended, Event, FiredSlot, Occurrence, Queued, Requeued, Retried, Settled, Started,
+};
+pub use policy_request::{
+    LEASE_RULE, PolicyPreview, effective_tier, evaluate, last_request, preview, prompt_request,
+    recorded_decision, recorded_facts, recorded_request,
 };
 
 timed_id!(RunId "run_" "run");
@@ -304,8 +304,8 @@ fn apply_approval_event(run: Option<Run>, id: &ApprovalId, event: &approval::Eve
             run.state = State::Parked;
             (run.approval, run.ruling) = (Some(id.clone()), Some(requested.ruling.clone()));
             let facts = requested.facts.clone();
-            run.decision_context =
-                facts.map(|facts| Box::new(decision::decision_context(&requested.request, facts)));
+            run.decision_context = facts
+                .map(|facts| Box::new(policy_request::decision_context(&requested.request, facts)));
             run.pending_ask_agent =
                 requested.charge.as_ref().and_then(|charge| charge.agent.clone());
         }

@@ -1,7 +1,7 @@
 //! Rules about runs: which commands are allowed, and what each attempt leads to.
 
-use super::decision::{Work, decision_context, evaluate};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
+use super::policy_request::{Work, decision_context, evaluate};
 use super::{
     CANCELLED, CancelRequest, Cause, OUTPUT_BYTES_MAX, Outcome, Output, Run, StartBlocker, State,
 };

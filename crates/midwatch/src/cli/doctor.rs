@@ -18,6 +18,7 @@ use super::support::render::{count_of, entries, table};
 use crate::access::send;
 use crate::config::Loaded;
 use crate::context::Context;
+use crate::daemon::tcp_sockets::listeners;
 use crate::local_checks;
 use crate::storage::Storage;
 
@@ -61,6 +62,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     }
     checks.extend(check_separation(context));
     if let Ok(loaded) = &loaded {
+        checks.extend(check_port(loaded));
         checks.push(check_checkpoint_copy(loaded, signed).await);
     }
     let is_wrong = checks.iter().any(|check| check.result == CheckResult::Wrong);
@@ -222,6 +224,16 @@ fn check_separation(context: &Context) -> Option<Check> {
             "run the daemon as a separate user, and give commands as that user",
         ),
     })
+}
+
+/// Whether a process of another user answers at the daemon's HTTP port.
+fn check_port(loaded: &Loaded) -> Option<Check> {
+    let port = loaded.config.http.listen?.port();
+    let own = rustix::process::getuid().as_raw();
+    let other = listeners(port).into_iter().find(|user| *user != own)?;
+    let found = format!("a process of user {other} listens on port {port}");
+    let hint = "do not enter a token on its pages; set another port with `http.listen`";
+    Some(Check::warning("port", found, hint))
 }
 
 fn render(answer: &Answer) -> String {

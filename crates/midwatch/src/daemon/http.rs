@@ -1,7 +1,7 @@
 //! The daemon's HTTP listener, and how it authenticates callers.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use api::wire::Secret;
@@ -16,6 +16,7 @@ use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::peer::Peer;
+use super::tcp_sockets::listeners;
 use crate::config::{Loaded, Origin};
 
 const KEY: &str = "http.listen";
@@ -25,27 +26,43 @@ const BACKLOG: u32 = 1024;
 
 /// The configured address, bound but not listening: the port is known, and clients are refused until the daemon is ready.
 #[derive(Debug)]
-pub(super) struct ReservedAddress(Option<io::Result<TcpSocket>>);
+pub(super) struct ReservedAddress {
+    bound: Option<io::Result<TcpSocket>>,
+    other_loopback: Option<TcpSocket>,
+}
+
+/// The daemon's HTTP socket.
+#[derive(Debug)]
+pub(super) struct HttpListener {
+    pub(super) listener: TcpListener,
+    /// The same port of the other loopback address, bound and not served: no other process answers at `localhost`.
+    pub(super) other_loopback: Option<TcpSocket>,
+}
 
 impl ReservedAddress {
     pub(super) fn bind(loaded: &Loaded) -> ReservedAddress {
-        ReservedAddress(loaded.config.http.listen.map(bind))
+        let bound = loaded.config.http.listen.map(bind);
+        let address = bound.as_ref().and_then(|it| it.as_ref().ok()?.local_addr().ok());
+        let other_loopback = address.and_then(bind_other_loopback);
+        ReservedAddress { bound, other_loopback }
     }
 
     /// `None` if HTTP is off or the address could not be bound.
     pub(super) fn address(&self) -> Option<SocketAddr> {
-        self.0.as_ref()?.as_ref().ok()?.local_addr().ok()
+        self.bound.as_ref()?.as_ref().ok()?.local_addr().ok()
     }
 
     /// Starts to listen. Returns `None` if HTTP is off, or if the default port is taken.
-    pub(super) fn listen(self, loaded: &Loaded) -> Result<Option<TcpListener>, Error> {
-        let (Some(address), Some(bound)) = (loaded.config.http.listen, self.0) else {
+    pub(super) fn listen(self, loaded: &Loaded) -> Result<Option<HttpListener>, Error> {
+        let ReservedAddress { bound, other_loopback } = self;
+        let (Some(address), Some(bound)) = (loaded.config.http.listen, bound) else {
             return Ok(None);
         };
         match bound.and_then(|socket| socket.listen(BACKLOG)) {
-            Ok(listener) => Ok(Some(listener)),
+            Ok(listener) => Ok(Some(HttpListener { listener, other_loopback })),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_default(loaded) => {
-                warn!(%address, "the default port is taken, so HTTP is off; set another address with `{KEY}`");
+                let users = listeners(address.port());
+                warn!(%address, ?users, "the default port is taken, so HTTP is off; set another address with `{KEY}`");
                 Ok(None)
             }
             Err(error) => Err(listen_error(address, &error)),
@@ -54,13 +71,45 @@ impl ReservedAddress {
 }
 
 fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
+    let socket = new_socket(address)?;
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     Ok(socket)
+}
+
+/// Binds an address that is not served. Without `SO_REUSEADDR`, or another process could listen there.
+fn occupy(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = new_socket(address)?;
+    socket.set_reuseaddr(false)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
+    match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }
+}
+
+/// Takes the port of the other loopback address, too. Without IPv6 there is none.
+fn bind_other_loopback(address: SocketAddr) -> Option<TcpSocket> {
+    let other: IpAddr = match address.ip() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv4Addr::LOCALHOST.into(),
+        _ => return None,
+    };
+    let other = SocketAddr::new(other, address.port());
+    match occupy(other) {
+        Ok(socket) => Some(socket),
+        Err(error) => {
+            if error.kind() == io::ErrorKind::AddrInUse {
+                let users = listeners(other.port());
+                warn!(%other, ?users, "another process has this port at the other loopback address: do not use `localhost`");
+            }
+            None
+        }
+    }
 }
 
 /// The configured MCP tools.

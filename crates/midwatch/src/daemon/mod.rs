@@ -9,7 +9,7 @@ mod process_tree;
 mod service_manager;
 mod socket_server;
 mod stop_watchdog;
-mod tcp_sockets;
+pub(crate) mod tcp_sockets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 use transport::connect;
 
+use self::http::HttpListener;
 use self::stop_watchdog::StopWatchdog;
 use crate::access::directory_in_use;
 use crate::config::Config;
@@ -131,9 +132,10 @@ pub async fn run(
             (Arc::new(http::TokenAuthenticator::new(engine.clone())), stopped.clone());
         let selection = http::selection(&loaded);
         async move {
-            if let Some(http_listener) = http_listener {
+            if let Some(HttpListener { listener, other_loopback }) = http_listener {
                 let server = move || Server::with_handle_per_request(selection.clone(), VERSION);
-                gateway::serve(http_listener, authenticator, server, stopped).await;
+                gateway::serve(listener, authenticator, server, stopped).await;
+                drop(other_loopback);
             }
         }
     };

@@ -4,6 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+/// The state of a listening socket, as the kernel writes it.
+const LISTENING: &str = "0A";
+
 /// The peer's socket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Socket {
@@ -24,6 +27,24 @@ pub(super) fn find_peer_socket(peer: SocketAddr, local: SocketAddr) -> Option<So
         }
         false => search("tcp6", peer, local),
     }
+}
+
+/// The users whose processes listen on a port.
+pub(crate) fn listeners(port: u16) -> Vec<u32> {
+    let tables = ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/self/net/{table}")));
+    let mut users: Vec<u32> = tables.iter().flatten().flat_map(|it| users_of(it, port)).collect();
+    users.sort_unstable();
+    users.dedup();
+    users
+}
+
+fn users_of(table: &str, port: u16) -> impl Iterator<Item = u32> {
+    let end = format!(":{port:04X}");
+    table.lines().filter_map(move |line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, _, LISTENING, _, _, _, user, ..] = fields.as_slice() else { return None };
+        local.ends_with(&end).then(|| user.parse().ok()).flatten()
+    })
 }
 
 /// Whether a process owns the socket. Each of its threads may have descriptors of its own; an exited process has none.
@@ -88,6 +109,17 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
+
+    #[test]
+    fn listeners_are_found_by_their_port() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            assert_eq!(listeners(port), [rustix::process::getuid().as_raw()], "{address}");
+            drop(listener);
+            assert!(listeners(port).is_empty(), "{address}");
+        }
+    }
 
     #[test]
     fn peer_socket_has_an_owner_until_it_is_closed() {

@@ -462,12 +462,13 @@ fn too_busy() -> Error {
         .hint("try again")
 }
 
+/// `counter` has a colon if it counts for an agent, a schedule or a day.
 fn over_limit(counter: &str) -> Error {
-    Error::new(
-        Code::LimitReached,
-        format!("the limit on {counter} is reached, nothing was changed"),
-    )
-    .hint(format!("remove some {counter} first"))
+    let (what, hint) = match counter.contains(':') {
+        false => (format!("the limit on {counter} is"), format!("remove some {counter} first")),
+        true => ("a limit of the day is".into(), "`midwatch status --budgets` shows it".into()),
+    };
+    Error::new(Code::LimitReached, format!("{what} reached, nothing was changed")).hint(hint)
 }
 
 #[cfg(test)]

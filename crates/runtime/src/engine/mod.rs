@@ -1,7 +1,7 @@
 //! The running instance. It owns the parts and has no rules of its own.
 
 pub(crate) mod after_commit;
-pub(crate) mod clock_anomaly;
+pub(crate) mod clock_monitor;
 pub(crate) mod handle;
 pub(crate) mod lifecycle;
 pub(crate) mod open;
@@ -40,7 +40,7 @@ use crate::commit::transaction::Transactions;
 use crate::config::Config;
 use crate::damage::WriteGuard;
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::engine::clock_anomaly::ClockMonitor;
+use crate::engine::clock_monitor::ClockMonitor;
 use crate::engine::handle::LocalHandle;
 use crate::engine::lifecycle::Lifecycle;
 use crate::engine::reload::Reloader;

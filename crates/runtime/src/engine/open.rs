@@ -34,7 +34,7 @@ use crate::config::{ActiveConfig, Config, ReloadableConfig};
 use crate::damage::{self, WriteGuard};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::engine::after_commit::AfterCommit;
-use crate::engine::clock_anomaly::ClockMonitor;
+use crate::engine::clock_monitor::ClockMonitor;
 use crate::engine::lifecycle::Lifecycle;
 use crate::engine::reload::{ConfigReader, Reloader};
 use crate::engine::startup_checks::ConfiguredSecrets;

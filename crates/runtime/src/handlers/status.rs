@@ -17,7 +17,7 @@ use crate::authorize::scope::RunnerScope;
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::engine::Engine;
-use crate::engine::clock_anomaly::clock_behind;
+use crate::engine::clock_monitor::clock_behind;
 use crate::errors;
 use crate::handlers::approvals;
 use crate::timestamps::rfc3339;

@@ -76,8 +76,28 @@ async fn password_is_required_and_checked() {
     let refused = "password authentication failed for user \"watch\"";
     check_error(try_access(&url, Some("hunter3"), Some(&ca_file)).await, refused);
     check_error(try_access(&url, None, Some(&ca_file)).await, "password");
-    let unencrypted = format!("{url}?sslmode=disable");
-    try_access(&unencrypted, Some("hunter2"), None).await.unwrap();
+    // A server that asks for the password in clear text, or by its MD5, does not get it.
+    for method in ["password", "md5"] {
+        let sql = format!(
+            "COPY (VALUES ('local all midwatch trust'), ('host all watch all {method}'))
+                TO '{rules}';
+             ALTER ROLE watch PASSWORD 'hunter2';
+             SELECT pg_reload_conf()"
+        );
+        superuser.batch_execute("SET password_encryption = 'md5'").await.unwrap();
+        superuser.batch_execute(&sql).await.unwrap();
+        within_deadline("refusing to send the password", async {
+            loop {
+                match try_access(&url, Some("hunter2"), Some(&ca_file)).await {
+                    // The server has not loaded the rules yet.
+                    Ok(()) => tokio::task::yield_now().await,
+                    Err(error) if error.to_string().contains(refused) => {}
+                    refused => return check_error(refused, "channel binding"),
+                }
+            }
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,10 +21,10 @@ const DWELL: Duration = Duration::from_secs(2);
 /// the caller has seen before.
 pub(super) async fn decide(
     context: &Context,
-    decision: ApprovalDecide,
+    request: ApprovalDecide,
     expected_plan: Option<&str>,
 ) -> Result<(), Error> {
-    let id = decision.id.clone();
+    let id = request.id.clone();
     let shown = send(context, ApprovalShow { id: id.clone() }).await?.approval;
     let is_expected = |hash: &str| !hash.is_empty() && shown.plan_hash.starts_with(hash);
     if !expected_plan.is_none_or(is_expected) {
@@ -33,13 +33,13 @@ pub(super) async fn decide(
     }
     context.output.show_text(&show::render(&shown));
     let is_confirmed = expected_plan.is_some()
-        || decision.signature.is_some()
+        || request.signature.is_some()
         || shown.state != ApprovalState::Pending;
-    if decision.decision == Decision::Approve && !is_confirmed && !confirm(context, &id)? {
+    if request.decision == Decision::Approve && !is_confirmed && !confirm(context, &id)? {
         return Err(Error::new(Code::NotNow, "nothing was approved"));
     }
-    let decision = ApprovalDecide { plan_hash: Some(shown.plan_hash), ..decision };
-    let answer = send(context, decision).await?;
+    let request = ApprovalDecide { plan_hash: Some(shown.plan_hash), ..request };
+    let answer = send(context, request).await?;
     if answer.approval.state == ApprovalState::Expired {
         let what = format!("approval `{id}` had expired, so nothing was decided");
         return Err(Error::new(Code::NotNow, what).hint(format!(

@@ -1,6 +1,7 @@
 //! MCP over HTTP at `/mcp` of the daemon: sessions, streams, tools.
 
-use std::io::BufRead;
+use std::io::{BufRead, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 use serde_json::{Value, json};
 
@@ -280,6 +281,18 @@ fn token_that_can_approve_is_refused_and_one_for_mcp_is_not() {
     assert!(refused.to_string().contains("mcp:mia"), "{refused}");
     world.create_token("ada", "runner");
     world.refused(&["token", "create", "--name", "ada", "--for", "mcp"], "exists", 4);
+}
+
+/// Another process must not answer in the daemon's place at `localhost`.
+#[test]
+fn port_is_taken_at_both_loopback_addresses() {
+    let mut world = World::new();
+    let daemon = http_daemon(&mut world);
+    let port = daemon.address.parse::<SocketAddr>().unwrap().port();
+    for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+        let taken = TcpListener::bind((address, port)).unwrap_err();
+        assert_eq!(taken.kind(), ErrorKind::AddrInUse, "{address}");
+    }
 }
 
 #[test]
