@@ -1,6 +1,6 @@
 //! What follows from the table of requests in `lib.rs`: [`Request`](crate::Request), [`Response`](crate::Response) and
-//! dispatch to handlers. A row answers what is asked of every request, so no other table has to; whose objects a
-//! caller may change is decided by the kernel.
+//! dispatch to handlers. The table is the only one about requests. Whose objects a caller may change is a rule of the
+//! kernel, not of the table.
 
 use crate::{ApiRequest, Error};
 

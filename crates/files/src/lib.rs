@@ -70,7 +70,7 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Returns when the names in the directory of a file are on disk.
-pub fn sync_directory_of(path: &Path) -> io::Result<()> {
+fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(directory) => File::open(directory)?.sync_all(),
         None => Ok(()),
@@ -82,12 +82,8 @@ fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
     let file = File::from(rustix::fs::open(path, flags, PRIVATE)?);
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(not_regular()),
+        false => Err(io::Error::other("it is not a regular file")),
     }
-}
-
-fn not_regular() -> io::Error {
-    io::Error::other("it is not a regular file")
 }
 
 #[cfg(test)]

@@ -316,7 +316,7 @@ impl Check {
             Check::Schema => "schema",
             Check::Ledger => "log",
             Check::Clock => "clock",
-            Check::ClockAhead => "clock_ahead",
+            Check::ClockAhead => "clock ahead",
             Check::Approvers => "approvers",
         }
     }

@@ -58,18 +58,26 @@ impl fmt::Debug for CheckpointReader {
 
 /// A file of checkpoints while the ledger is verified, and the first that does not match.
 #[derive(Debug)]
-pub(super) struct ExternalCheckpoints {
+pub(super) struct CheckpointFile {
     /// Names one of its checkpoints.
     pub(super) name: &'static str,
+    /// Kept elsewhere, so its signatures count. A file beside the ledger has copies of the ledger's own.
+    pub(super) is_external: bool,
     notes: CheckpointReader,
     /// Already read, but larger than the entries verified so far.
     pub(super) pending: Option<SignedCheckpoint>,
     pub(super) mismatch: Option<Finding>,
 }
 
-impl ExternalCheckpoints {
-    pub(super) fn new(name: &'static str, notes: CheckpointReader) -> ExternalCheckpoints {
-        ExternalCheckpoints { name, notes, pending: None, mismatch: None }
+impl CheckpointFile {
+    pub(super) fn external(notes: CheckpointReader) -> CheckpointFile {
+        let name = "the external checkpoint";
+        CheckpointFile { name, is_external: true, notes, pending: None, mismatch: None }
+    }
+
+    pub(super) fn beside_the_ledger(notes: CheckpointReader) -> CheckpointFile {
+        let name = "the checkpoint in `checkpoints.log`";
+        CheckpointFile { name, is_external: false, notes, pending: None, mismatch: None }
     }
 
     /// The next checkpoint of exactly this size. Earlier roots are not kept, so checkpoints must be

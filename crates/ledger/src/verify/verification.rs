@@ -2,15 +2,13 @@
 
 use std::mem;
 
-use super::external::ExternalCheckpoints;
+use super::external::CheckpointFile;
 use super::report::{Finding, Report, Verdict};
 use super::trust::{Anchors, GENESIS, KEY_REPLACED, SignedCheckpoint, TrustedKeys};
 use crate::{Chain, Checkpoint, EntryRef, PrivateRef, VerifyingKey};
 
 const NO_EXTERNAL_CHECKPOINT: &str = "no external checkpoint was given: entries removed from the \
     end, and a rewrite by the owner of the key, cannot be detected";
-const EXTERNAL_CHECKPOINT: &str = "the external checkpoint";
-const OWN_CHECKPOINT: &str = "the checkpoint in `checkpoints.log`";
 
 /// The state of a verification: the entries verified so far and what is known about them.
 #[derive(Debug)]
@@ -23,7 +21,7 @@ pub(super) struct Verification {
     /// The number of entries, from the first one, that a verified signature covers.
     signed_size: u64,
     /// Files of checkpoints that the ledger must match.
-    copies: Vec<ExternalCheckpoints>,
+    copies: Vec<CheckpointFile>,
     has_external: bool,
     /// The last note whose signature was verified. Its external copy needs no second verification.
     last_verified: Option<SignedCheckpoint>,
@@ -33,8 +31,8 @@ impl Verification {
     pub(super) fn new(anchors: Anchors) -> Verification {
         let Anchors { keys, checkpoints, own_checkpoints } = anchors;
         let has_external = checkpoints.is_some();
-        let external = checkpoints.map(|it| ExternalCheckpoints::new(EXTERNAL_CHECKPOINT, it));
-        let own = own_checkpoints.map(|it| ExternalCheckpoints::new(OWN_CHECKPOINT, it));
+        let external = checkpoints.map(CheckpointFile::external);
+        let own = own_checkpoints.map(CheckpointFile::beside_the_ledger);
         let mut walk = Verification {
             chain: Chain::empty(),
             trusted: TrustedKeys::new(keys),
@@ -161,10 +159,7 @@ impl Verification {
         self.copies = copies;
     }
 
-    fn compare_reached_checkpoints(
-        &mut self,
-        copy: &mut ExternalCheckpoints,
-    ) -> Result<(), Finding> {
+    fn compare_reached_checkpoints(&mut self, copy: &mut CheckpointFile) -> Result<(), Finding> {
         let name = copy.name;
         while let Some(note) = copy.next_at(self.chain.size())? {
             let expected = self.verify_checkpoint(name, &note)?;
@@ -174,8 +169,7 @@ impl Verification {
                     expected.size
                 )));
             }
-            // Those beside the ledger are copies of its own.
-            if name == EXTERNAL_CHECKPOINT {
+            if copy.is_external {
                 self.record_signature(expected.size);
             }
         }

@@ -14,7 +14,7 @@ const EXIT_CODE: i32 = 1;
 #[derive(Debug)]
 pub(super) struct StopWatchdog {
     limit: Duration,
-    /// Sends, or is dropped, when the stop is done.
+    /// Dropping it tells the thread that the stop is done.
     done: Option<mpsc::Sender<()>>,
 }
 

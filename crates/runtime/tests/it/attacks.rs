@@ -1,5 +1,6 @@
 //! Attacks on plans, rules and schedules, each named by its id in the list of attacks.
 
+use api::wire::Secret;
 use api::{
     Action, AgentAdd, AgentRemove, AgentSettings, ApiRequest, ApprovalDecide, ApprovalList,
     ApprovalShow, Call, Code, Decision, EventPublish, Freeze, Handle, LeaseRenew, LedgerCheckpoint,
@@ -9,6 +10,7 @@ use api::{
 };
 use kernel::budget::Limits;
 use kernel::{Actor, Role, RunId};
+use runtime::{Credentials, TOKEN_DIGITS, TOKEN_PREFIX, token_hash};
 
 use crate::steps::*;
 use crate::world::{DAY_US, OCTOBER_US, World, builtin, run_engine};
@@ -188,6 +190,37 @@ async fn ten_thousand_missed_slots_stay_within_limits() {
         assert_eq!(spent.count(), if budget == 0 { 0 } else { wanted - 30 }, "{missed} {budget}");
         verify_ledger(&world).await;
     }
+}
+
+/// The token was valid when the request came, and is revoked before its commit.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_revoked_before_the_commit_changes_nothing() {
+    let world = world().await;
+    let schedule = add(&world, every("1h", "hello")).await;
+    let secret = format!("{TOKEN_PREFIX}{}", "ab".repeat(TOKEN_DIGITS / 2));
+    let create = TokenCreate {
+        name: "mia".into(),
+        role: api::Role::Operator,
+        hash: token_hash(&secret),
+        key: None,
+        client: None,
+    };
+    let token = world.send_as(Role::Maintainer, create).await.unwrap().token;
+    let secret = Secret(secret);
+    let credentials = Credentials { token: Some(&secret), ..Credentials::unknown() };
+    let mia = world.engine.authenticate(credentials).await.unwrap();
+    let by_mia = world.engine.handle(mia);
+    let pause = || SchedulePause { id: schedule.clone(), note: None };
+    let resume = ScheduleResume { id: schedule.clone() };
+    assert!(api::send(&by_mia, pause()).await.unwrap().changed);
+    assert!(api::send(&by_mia, resume).await.unwrap().changed);
+    let revoke = TokenRevoke { id: token.id, note: None };
+    world.send_as(Role::Maintainer, revoke).await.unwrap();
+    let before = world.kinds().await;
+    let refused = api::send(&by_mia, pause()).await.unwrap_err();
+    assert_eq!(refused.code, Code::TokenInvalid);
+    let changes = |kinds: Vec<String>| kinds.iter().filter(|it| *it == "schedule.paused").count();
+    assert_eq!(changes(world.kinds().await), changes(before));
 }
 
 /// Tries every request that changes something. A run may only add schedules within its limits.
