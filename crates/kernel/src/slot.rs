@@ -381,7 +381,7 @@ impl Slot {
                 format!("{it} {was} due while the schedule was paused")
             }
             (Disposition::SkippedBudget, None) => {
-                "the schedule had reached its limit of runs for that day".to_owned()
+                format!("a budget of the day was used up at {decided}")
             }
             (Disposition::SkippedFull, None) => {
                 "the schedule already had the most waiting slots allowed".to_owned()

@@ -6,7 +6,7 @@
 
 use calendar::{Calendar, Span, catch_up_window, jitter_us};
 
-use crate::budget::{DAY_US, day};
+use crate::budget::{DAY_US, day, end_of_day};
 use crate::noun::NounState;
 use crate::progress::{NextFire, Progress, Status};
 use crate::run::{self, BackfillSlot, FiredSlot, Occurrence, Origin, Queued, Run};
@@ -20,6 +20,9 @@ use crate::{EventBody, RunId, ScheduleId};
 
 /// A slot decided later than this was missed.
 pub const GRACE_US: i64 = 60_000_000;
+/// How far ahead slots are skipped when a budget is used up. A raised budget takes effect after this time at
+/// the latest, and a schedule that fires every second makes one entry in this time instead of hundreds.
+pub const OVER_BUDGET_US: i64 = 600_000_000;
 /// Slots per day assumed for an event trigger, to derive its default limit of runs.
 const EVENTS_PER_DAY: u64 = 1_000;
 /// Lowest default limit of runs per day.
@@ -276,6 +279,24 @@ impl<'a> Tick<'a> {
         }
     }
 
+    /// The skipped slots of the next minutes, if a budget is used up now. `None` if there are none.
+    pub(crate) fn over_budget(&self, progress: &Progress) -> Option<EventBody> {
+        let first = progress.next_fire.slot.filter(|_| progress.status == Status::Active)?;
+        let first = first.as_micros();
+        let last = self.last_over_budget().filter(|last| first <= *last)?;
+        let next_fire = self.next_fire(last, progress.slots_used(), progress.live.len());
+        let passed = self.passed_event(first, last, Disposition::SkippedBudget, next_fire);
+        Some(EventBody::Schedule(self.id.clone(), Event::Passed(passed)))
+    }
+
+    /// The last slot to skip if a budget is used up now: within ten minutes, and on the same day.
+    fn last_over_budget(&self) -> Option<i64> {
+        self.definition.trigger.timed()?;
+        let ten_minutes = self.now.as_micros().saturating_add(OVER_BUDGET_US);
+        let until = end_of_day(day(self.now)).as_micros().min(ten_minutes);
+        self.last_until(until - 1)
+    }
+
     fn terms(&self) -> &'a Terms {
         &self.definition.terms
     }
@@ -442,7 +463,7 @@ impl SlotDecider<'_, '_> {
     /// Runs the newest slot for all; if it may not run, all are passed over for the same reason.
     fn run_latest(&mut self, first: i64, last: i64, origin: Origin) {
         match self.choose_action() {
-            SlotAction::Pass(disposition) => self.pass(first, last, disposition, None, None),
+            SlotAction::Pass(disposition) => self.pass_blocked(first, last, disposition),
             action => {
                 if let Some(before) = self.before(last, first) {
                     self.pass(first, before, Disposition::Coalesced, None, Some(last));
@@ -455,7 +476,7 @@ impl SlotDecider<'_, '_> {
     /// Runs the oldest slot for all; if it may not run, all are passed over for the same reason.
     fn run_earliest(&mut self, first: i64, last: i64) {
         match self.choose_action() {
-            SlotAction::Pass(disposition) => self.pass(first, last, disposition, None, None),
+            SlotAction::Pass(disposition) => self.pass_blocked(first, last, disposition),
             action => {
                 self.apply_action(action, first, Origin::CatchUp);
                 let second = self.tick.calendar.next_after(first).filter(|slot| *slot <= last);
@@ -484,7 +505,7 @@ impl SlotDecider<'_, '_> {
             match self.choose_catch_up_action(max) {
                 // The later ones cannot run either: no run ends within a tick.
                 SlotAction::Pass(disposition) => {
-                    return self.pass(nominal, last, disposition, None, None);
+                    return self.pass_blocked(nominal, last, disposition);
                 }
                 action => self.apply_action(action, nominal, Origin::CatchUp),
             }
@@ -494,8 +515,10 @@ impl SlotDecider<'_, '_> {
 
     /// Decides a slot that is on time.
     fn decide_on_time(&mut self, nominal: i64, origin: Origin) {
+        // It may have been skipped with the missed ones, because a budget is used up.
+        let is_decided = nominal <= self.progress.decided_until.as_micros();
         // A caught-up slot may have been the last allowed fire; then this instant is not a slot.
-        if !self.has_reached_max_fires() {
+        if !is_decided && !self.has_reached_max_fires() {
             let action = self.choose_action();
             self.apply_action(action, nominal, origin);
         }
@@ -569,8 +592,18 @@ impl SlotDecider<'_, '_> {
                 self.drop(older, Disposition::Coalesced, Some(nominal));
                 self.buffer(nominal);
             }
-            SlotAction::Pass(disposition) => self.pass(nominal, nominal, disposition, None, None),
+            SlotAction::Pass(disposition) => self.pass_blocked(nominal, nominal, disposition),
         }
+    }
+
+    /// Passes over slots that may not run now, and over those of the next minutes if a budget is used up.
+    fn pass_blocked(&mut self, first: i64, last: i64, disposition: Disposition) {
+        let further = match (disposition, self.event) {
+            (Disposition::SkippedBudget, None) => self.tick.last_over_budget(),
+            _ => None,
+        };
+        let last = further.map_or(last, |further| further.max(last));
+        self.pass(first, last, disposition, None, None);
     }
 
     /// The slot before `slot`, unless it is before `first`.

@@ -1,5 +1,7 @@
 //! Rules about runs: which commands are allowed, and what each attempt leads to.
 
+use calendar::Calendar;
+
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::policy_request::{Work, decision_context, evaluate};
 use super::{
@@ -347,13 +349,15 @@ pub fn start(
     }
 }
 
-/// Ends a queued run that cannot start because a budget of the day is used up.
+/// Ends a queued run that cannot start because a budget of the day is used up. The slots of the next minutes
+/// are skipped with it, as one range.
 pub fn end_over_budget(context: RunContext<'_>, what: &str) -> Vec<EventBody> {
     match context.run.state {
         State::Queued { .. } => {
             let ended = context.not_started(Cause::new("budget_used_up", what), None);
             let ended = Ended { blocked_by: Some(StartBlocker::Budget), ..ended };
-            context.end_with(Some(LapseReason::RunEnded), ended)
+            let ended = context.end_with(Some(LapseReason::RunEnded), ended).into_iter();
+            ended.chain(context.skip_over_budget()).collect()
         }
         State::Parked | State::Running { .. } | State::Ended(_) => Vec::new(),
     }
@@ -772,22 +776,37 @@ impl RunContext<'_> {
         let is_last = progress.live.iter().all(|live| live == self.id);
         let is_idle = progress.next_fire.slot.is_none() && progress.waiting.is_empty();
         let calendar = definition.calendar(None).ok()?;
-        let (id, revision, now) = (&self.run.schedule, progress.revision, self.now);
-        let tick = Tick {
-            id,
-            definition,
-            revision,
-            calendar: &calendar,
-            live: &[],
-            decided_wall: None,
-            backfill_slot: None,
-            now,
-        };
+        let (tick, now) = (self.tick(definition, progress, &calendar), self.now);
         let next_fire =
             tick.next_fire(now.max(progress.decided_until).as_micros(), progress.slots_used(), 0);
         let moved = Moved { why: MovedWhy::Finished, at: now, next_fire };
         (is_last && is_idle && next_fire.slot.is_some())
-            .then(|| EventBody::Schedule(id.clone(), schedule::Event::Moved(moved)))
+            .then(|| EventBody::Schedule(tick.id.clone(), schedule::Event::Moved(moved)))
+    }
+
+    /// Skips the slots of the next minutes, which would find the same budget used up.
+    fn skip_over_budget(&self) -> Option<EventBody> {
+        let (definition, progress) = self.definition.zip(self.progress)?;
+        let calendar = definition.calendar(progress.next_fire.slot).ok()?;
+        self.tick(definition, progress, &calendar).over_budget(progress)
+    }
+
+    fn tick<'b>(
+        &'b self,
+        definition: &'b Definition,
+        progress: &Progress,
+        calendar: &'b Calendar,
+    ) -> Tick<'b> {
+        Tick {
+            id: &self.run.schedule,
+            definition,
+            revision: progress.revision,
+            calendar,
+            live: &[],
+            decided_wall: None,
+            backfill_slot: None,
+            now: self.now,
+        }
     }
 
     /// Ends the run as failed, and pauses the schedule if it has failed too often.

@@ -199,7 +199,7 @@ fn slot_without_a_run_describes_why() {
         (terms(), vec![(0, Pause), (1_900, Resume)], 1_800, SkippedPaused,
             format!("{three}: they were due while the schedule was paused")),
         (Terms { per_day: Some(1), overlap: Overlap::Allow(9), ..terms() }, vec![live.clone(), (600, Tick)], 600,
-            SkippedBudget, format!("{one}: the schedule had reached its limit of runs for that day")),
+            SkippedBudget, format!("{one}: a budget of the day was used up at 2026-01-05T00:10:00Z")),
         (overlap(Overlap::BufferAll(1)), vec![live, (600, Tick), (1_200, Tick)], 1_200, SkippedFull,
             "the slot of 2026-01-05T00:20:00Z did not run: the schedule already had the most waiting slots allowed".into()),
         (terms(), vec![(1_900, Remove)], 1_800, Superseded,

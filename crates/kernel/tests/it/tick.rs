@@ -253,11 +253,15 @@ fn daily_limit_resets_at_utc_midnight() {
             (until - 60, Add, "added, next 86340"),
             (until, Tick, "slot fires 86340"),
             (DAY, Tick, "slot fires 86400"),
-            (DAY + 60, Tick, "skipped_budget 86460"),
+            (DAY + 60, Tick, "skipped_budget 86460..87000 ×10"),
             (DAY + 61, Fire("k"), "no: the schedule has reached its limit of 1 runs today"),
             // A clock that is set back restores neither day's limit.
             (until, Fire("k"), "no: the schedule has reached its limit of 1 runs today"),
-            (DAY + 120, Tick, "skipped_budget 86520"),
+            (DAY + 120, Tick, ""),
+            (DAY + 660, Tick, "skipped_budget 87060..87600 ×10"),
+            // The last range of a day ends before midnight.
+            (2 * DAY - 60, Tick, "skipped_missed 87660..172500 ×1415 (window), skipped_budget 172560..172740 ×4"),
+            (2 * DAY, Tick, "slot fires 172800"),
         ],
     );
 }
@@ -276,11 +280,11 @@ fn waiting_slots_are_skipped_at_the_daily_limit() {
             (200, start(1), STARTED),
             (201, end(1), "done"),
             // It is skipped, so another slot may run.
-            (201, Tick, "skipped_budget 120 that waited, skipped_budget 180"),
+            (201, Tick, "skipped_budget 120 that waited, skipped_budget 180..780 ×11"),
             (
                 DAY,
                 Tick,
-                "skipped_missed 240..86160 ×1433 (window), coalesced 86220..86340 ×3 into 86400, slot fires 86400",
+                "skipped_missed 840..86160 ×1423 (window), coalesced 86220..86340 ×3 into 86400, slot fires 86400",
             ),
             (2 * DAY, Tick, ""),
         ],

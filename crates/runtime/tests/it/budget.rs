@@ -53,6 +53,39 @@ async fn two_hundred_concurrent_runs_start_only_ten() {
     }
 }
 
+/// A schedule that fires every ten seconds would otherwise make 8,640 runs a day that never start.
+#[tokio::test(start_paused = true)]
+async fn slots_over_a_budget_are_skipped_as_ranges() {
+    let own = Terms { per_day: Some(2), ..Terms::default() };
+    let of_agent = Limits { runs_per_agent: 2, ..Limits::default() };
+    for (limits, terms) in [(of_agent, Terms::default()), (Limits::default(), own)] {
+        let (world, _) = busy(limits, 0, 1).await;
+        let schedule = ScheduleAdd { terms, ..named("s", "ada", every("10s", "hello")) };
+        let schedule = add(&world, schedule).await;
+        run_engine(&world, async {
+            for slot in 1..=3 {
+                set(&world, slot * 10_000_000).await;
+            }
+            let before = entries(&world).await;
+            let next = super::steps::schedule(&world, &schedule).await.next_run_at;
+            for slot in 4..=360 {
+                set(&world, slot * 10_000_000).await;
+            }
+            assert_eq!(started(&world), 2);
+            // Ten minutes are one range, and one run that finds out whether the budget was raised.
+            let added = entries(&world).await - before;
+            assert!(added <= 6 * 3 + 60, "{added} entries in an hour");
+            assert_eq!(next.as_deref(), Some("2026-10-01T00:10:30Z"));
+        })
+        .await;
+        for slot in [3, 4, 59, 62, 63, 359] {
+            let explained = why(&world, &schedule, slot * 10_000_000).await;
+            assert_eq!(explained.disposition.as_str(), "skipped_budget", "{slot}");
+        }
+        verify_ledger(&world).await;
+    }
+}
+
 /// Also in a dry run.
 #[tokio::test(start_paused = true)]
 async fn adding_a_schedule_that_exceeds_a_budget_returns_a_warning() {
