@@ -4,6 +4,7 @@
 //! agent runs on this machine would get them. The human enters a token, and the decision form carries it along. So
 //! these handlers authenticate by the form, and not by a header.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use api::wire::Secret;
@@ -36,10 +37,16 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    fn parse(body: &Bytes) -> Form {
+    /// Refuses a repeated field: of two decisions, one could be shown and the other used.
+    fn parse(body: &Bytes) -> Result<Form, Error> {
         let token = Secret(String::new());
         let mut form = Form { token, decision: None, plan_hash: None, reason: None };
+        let mut names = HashSet::new();
         for (name, value) in form_urlencoded::parse(body) {
+            if !names.insert(name.clone()) {
+                let error = Error::new(Code::InvalidInput, "a field of the form is repeated");
+                return Err(error.hint("open the link again and send the form from there"));
+            }
             let value = value.trim().to_owned();
             match name.as_ref() {
                 "token" => form.token = Secret(value),
@@ -50,7 +57,7 @@ impl Form {
                 _ => {}
             }
         }
-        form
+        Ok(form)
     }
 }
 
@@ -59,7 +66,8 @@ impl<S: Send + Sync> FromRequest<S> for Form {
 
     async fn from_request(request: Request, _: &S) -> Result<Form, Rejection> {
         check_form(request.headers())?;
-        Ok(Form::parse(&read_body(request.into_body(), FORM_BYTES_MAX).await?))
+        let body = read_body(request.into_body(), FORM_BYTES_MAX).await?;
+        Form::parse(&body).map_err(rejection)
     }
 }
 

@@ -46,6 +46,9 @@ pub struct Limits {
     /// Money in a day, by the prices of agents; no run with a price starts beyond it.
     pub money: Money,
     pub money_per_agent: Money,
+    /// Entries that the requests of an agent add to the ledger in a day, and their bytes.
+    pub changes_per_agent: i64,
+    pub bytes_per_agent: i64,
 }
 
 /// Tokens that a model has read and written, as its backend reports them.
@@ -186,7 +189,7 @@ impl Remaining {
                     let known = left.money.map(Money::as_micros);
                     left.money = least(known).and_then(Money::from_micros);
                 }
-                Counter::Objects(_) => {}
+                Counter::Objects(_) | Counter::AgentChanges(..) | Counter::AgentBytes(..) => {}
                 Counter::ApprovalRequests(..) | Counter::PendingApprovals(_) => {}
             }
         }

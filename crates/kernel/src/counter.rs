@@ -27,9 +27,21 @@ pub enum Counter {
     Cost(i64),
     AgentCost(AgentName, i64),
     ScheduleCost(ScheduleId, i64),
+    /// Entries that the requests of an agent or an assistant added to the ledger on a day. Not derived from events.
+    AgentChanges(String, i64),
+    /// The bytes of these entries.
+    AgentBytes(String, i64),
 }
 
 impl Counter {
+    pub const CHANGES_PREFIX: &'static str = "growth:changes:";
+    pub const BYTES_PREFIX: &'static str = "growth:bytes:";
+
+    /// Whether the counter of this name is computed from events.
+    pub fn is_derived(name: &str) -> bool {
+        !name.starts_with(Counter::CHANGES_PREFIX) && !name.starts_with(Counter::BYTES_PREFIX)
+    }
+
     /// The stored name.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
@@ -46,6 +58,10 @@ impl Counter {
             Counter::Cost(day) => format!("cost:{day}").into(),
             Counter::AgentCost(agent, day) => format!("cost:{agent}:{day}").into(),
             Counter::ScheduleCost(schedule, day) => format!("cost_by:{schedule}:{day}").into(),
+            Counter::AgentChanges(who, day) => {
+                format!("{}{who}:{day}", Counter::CHANGES_PREFIX).into()
+            }
+            Counter::AgentBytes(who, day) => format!("{}{who}:{day}", Counter::BYTES_PREFIX).into(),
         }
     }
 
@@ -63,6 +79,8 @@ impl Counter {
             Counter::Cost(_) => limits.money.as_micros(),
             Counter::AgentCost(..) => limits.money_per_agent.as_micros(),
             Counter::ScheduleCost(..) => terms.money_per_day.unwrap_or_default().as_micros(),
+            Counter::AgentChanges(..) => limits.changes_per_agent,
+            Counter::AgentBytes(..) => limits.bytes_per_agent,
         }
     }
 
@@ -74,6 +92,8 @@ impl Counter {
             Counter::AgentRuns(..) => Limits::or_unlimited(limits.runs_per_agent),
             Counter::ApprovalRequests(..) => Limits::or_unlimited(limits.asks_per_agent),
             Counter::PendingApprovals(_) => Limits::or_unlimited(limits.pending_per_agent),
+            Counter::AgentChanges(..) => Limits::or_unlimited(limits.changes_per_agent),
+            Counter::AgentBytes(..) => Limits::or_unlimited(limits.bytes_per_agent),
             Counter::TokensSpent(_)
             | Counter::AgentTokensSpent(..)
             | Counter::ScheduleTokensSpent(..) => i64::MAX,

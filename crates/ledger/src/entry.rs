@@ -102,6 +102,11 @@ impl Draft {
         self.body_hash
     }
 
+    /// The size of facts and private fields.
+    pub fn body_bytes(&self) -> usize {
+        self.facts.len() + self.private.as_ref().map_or(0, |private| private.bytes.len())
+    }
+
     /// The entry that the draft became when it was appended.
     pub fn appended_as(&self, appended: Appended) -> EntryRef<'_> {
         let [kind, actor, role, cause, noun, noun_id] = self.texts.split();

@@ -111,6 +111,8 @@ impl Context {
                 tokens_per_agent: config.budget.tokens_per_agent.into(),
                 money: config.budget.money,
                 money_per_agent: config.budget.money_per_agent,
+                changes_per_agent: config.budget.changes_per_agent.into(),
+                bytes_per_agent: config.budget.bytes_per_agent.into(),
             },
         })
     }

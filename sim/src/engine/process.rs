@@ -29,6 +29,8 @@ pub(super) const LIMITS: Limits = Limits {
     tokens_per_agent: 8_000,
     money: micros(20_000),
     money_per_agent: micros(12_000),
+    changes_per_agent: 0,
+    bytes_per_agent: 0,
 };
 
 const fn micros(micros: i64) -> Money {

@@ -260,7 +260,11 @@ fn daily_limit_resets_at_utc_midnight() {
             (DAY + 120, Tick, ""),
             (DAY + 660, Tick, "skipped_budget 87060..87600 ×10"),
             // The last range of a day ends before midnight.
-            (2 * DAY - 60, Tick, "skipped_missed 87660..172500 ×1415 (window), skipped_budget 172560..172740 ×4"),
+            (
+                2 * DAY - 60,
+                Tick,
+                "skipped_missed 87660..172500 ×1415 (window), skipped_budget 172560..172740 ×4",
+            ),
             (2 * DAY, Tick, "slot fires 172800"),
         ],
     );

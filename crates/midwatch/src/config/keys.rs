@@ -251,6 +251,27 @@ pub(super) const KEYS: &[Key] = &[
         kind: &Field(|config| &mut config.budget.money_per_agent),
     },
     Key {
+        path: "budget.changes_per_agent",
+        doc: "Entries that the requests of each agent and each MCP client add to the ledger. \
+              `0`: no limit.",
+        default: Raw::Integer(10_000),
+        kind: &Ranged {
+            field: |config| &mut config.budget.changes_per_agent,
+            min: 0,
+            max: BUDGET_MAX,
+        },
+    },
+    Key {
+        path: "budget.bytes_per_agent",
+        doc: "Bytes of these entries. `0`: no limit.",
+        default: Raw::Integer(100_000_000),
+        kind: &Ranged {
+            field: |config| &mut config.budget.bytes_per_agent,
+            min: 0,
+            max: BUDGET_MAX,
+        },
+    },
+    Key {
         path: "approval.pending_per_agent",
         doc: "Pending approvals of one agent. `0`: no limit.",
         default: Raw::Integer(5),

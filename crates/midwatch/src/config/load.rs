@@ -36,6 +36,8 @@ const BLANK: Config = Config {
         tokens_per_agent: 0,
         money: Money::ZERO,
         money_per_agent: Money::ZERO,
+        changes_per_agent: 0,
+        bytes_per_agent: 0,
     },
     approval: Approval { pending_per_agent: 0, asks_per_agent: 0, denied_for: Duration::ZERO },
     store: Storage { url: None, password: None, ca_file: None },

@@ -114,6 +114,8 @@ pub struct Budget {
     pub tokens_per_agent: u32,
     pub money: Money,
     pub money_per_agent: Money,
+    pub changes_per_agent: u32,
+    pub bytes_per_agent: u32,
 }
 
 /// How many approvals agents may request.

@@ -76,6 +76,8 @@ fn defaults_are_as_documented() {
             tokens_per_agent: 10_000_000,
             money: "20".parse().unwrap(),
             money_per_agent: "10".parse().unwrap(),
+            changes_per_agent: 10_000,
+            bytes_per_agent: 100_000_000,
         },
         approval: Approval {
             pending_per_agent: 5,
@@ -139,6 +141,8 @@ fn environment_overrides_file_and_file_overrides_default() {
         "budget.tokens_per_agent = 10000000 (default)",
         "budget.money = \"20.00\" (default)",
         "budget.money_per_agent = \"10.00\" (default)",
+        "budget.changes_per_agent = 10000 (default)",
+        "budget.bytes_per_agent = 100000000 (default)",
         "approval.pending_per_agent = 5 (default)",
         "approval.asks_per_agent = 20 (default)",
         "approval.denied_for = \"20h\" (default)",

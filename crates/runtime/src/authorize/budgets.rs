@@ -190,7 +190,9 @@ impl Budgets {
             let name = agent.name;
             let runs = Counter::AgentRuns(name.clone(), day);
             let tokens = Counter::AgentTokensSpent(name.clone(), day);
-            let counters = vec![runs, tokens, Counter::AgentCost(name, day)];
+            let changes = Counter::AgentChanges(name.to_string(), day);
+            let bytes = Counter::AgentBytes(name.to_string(), day);
+            let counters = vec![runs, tokens, Counter::AgentCost(name, day), changes, bytes];
             found.extend(self.limits_of(counters, &Terms::default()).await?);
         }
         Ok(found)
@@ -258,6 +260,9 @@ fn wire_limit(counter: &Counter, used: i64, max: i64) -> Option<BudgetLimit> {
             ("agent", Some(agent.to_string()))
         }
         Counter::AgentCost(agent, _) => ("agent", Some(agent.to_string())),
+        Counter::AgentChanges(agent, _) | Counter::AgentBytes(agent, _) => {
+            ("agent", Some(agent.clone()))
+        }
         Counter::ScheduleTokensSpent(schedule, _) | Counter::ScheduleCost(schedule, _) => {
             ("schedule", Some(schedule.to_string()))
         }
@@ -287,6 +292,8 @@ fn unit_of(counter: &Counter) -> &'static str {
         Counter::Cost(_) | Counter::AgentCost(..) | Counter::ScheduleCost(..) => "money",
         Counter::Runs(_) | Counter::AgentRuns(..) => "runs",
         Counter::ApprovalRequests(..) | Counter::PendingApprovals(_) => "approvals",
+        Counter::AgentChanges(..) => "changes",
+        Counter::AgentBytes(..) => "bytes",
         Counter::Objects(_) => "objects",
     }
 }
@@ -327,7 +334,7 @@ fn shortage(counter: &Counter, used: i64, max: i64, expected: i64) -> Shortage {
         Counter::Runs(_) => Shortage::Budget(format!(
             "{max} runs were started today, and no more may start before midnight UTC"
         )),
-        Counter::Objects(_) => {
+        Counter::Objects(_) | Counter::AgentChanges(..) | Counter::AgentBytes(..) => {
             Shortage::Budget(format!("the limit of {max} {} is reached", counter.name()))
         }
     }

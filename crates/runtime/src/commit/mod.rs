@@ -3,6 +3,7 @@
 pub(crate) mod caller;
 pub(crate) mod codec;
 pub(crate) mod counters;
+mod growth;
 pub(crate) mod hooks;
 pub(crate) mod idempotency;
 pub(crate) mod identity;

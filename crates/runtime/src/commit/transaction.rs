@@ -18,6 +18,7 @@ use crate::clock::Time;
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::counters::{CounterChange, counter_changes};
+use crate::commit::growth::{growth_deltas, over_growth_limit};
 use crate::commit::hooks::{CommitObserver, Consequences};
 use crate::commit::idempotency::{IdempotencyKey, earlier_response, key_taken};
 use crate::commit::row_cache::RowCache;
@@ -45,19 +46,23 @@ pub(crate) struct Transaction<'a> {
     pub key: Option<&'a IdempotencyKey>,
     /// Do everything except the commit, and store no response.
     pub is_dry_run: bool,
+    /// A request, whose entries count for the agent that made it.
+    pub is_request: bool,
 }
 
 impl<'a> Transaction<'a> {
     /// A change that no request makes.
     pub(crate) fn by(actor: &'a Actor) -> Transaction<'a> {
         let (rows, reads) = (Vec::new(), Vec::new());
-        Transaction { rows, reads, actor, token: None, key: None, is_dry_run: false }
+        let (is_dry_run, is_request) = (false, false);
+        Transaction { rows, reads, actor, token: None, key: None, is_dry_run, is_request }
     }
 
     /// A change that a request makes.
     pub(crate) fn of(caller: &'a Caller) -> Transaction<'a> {
         let Caller { actor, key, .. } = caller;
-        Transaction { token: actor.token.as_ref(), key: key.as_ref(), ..Transaction::by(actor) }
+        let (token, key) = (actor.token.as_ref(), key.as_ref());
+        Transaction { token, key, is_request: true, ..Transaction::by(actor) }
     }
 }
 
@@ -231,7 +236,12 @@ impl Transactions {
         decide: &mut Decide<'_>,
         respond: &Respond<'_>,
     ) -> Result<Executed, Error> {
-        let Transaction { mut rows, reads, actor, token, key, is_dry_run } = transaction;
+        let Transaction { mut rows, reads, actor, token, key, is_dry_run, is_request } =
+            transaction;
+        let growth_of = match is_request {
+            true => self.growth_of(actor).await?,
+            false => None,
+        };
         rows.extend(token.map(row_key::<Token>));
         let key = key.filter(|_| !is_dry_run);
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
@@ -285,6 +295,9 @@ impl Transactions {
             let event = |body| Event { at: now, actor, cause: &cause, body };
             let limits = &config.limits;
             let mut commit = commit_of(events.iter_mut().map(event), &before, &after, limits)?;
+            if let Some(who) = &growth_of {
+                commit.deltas.extend(growth_deltas(who, &commit.drafts, limits, now));
+            }
             if is_dry_run {
                 self.check_limits(&commit.deltas).await?;
                 let nothing = Committed { events: Vec::new(), after: before };
@@ -464,6 +477,9 @@ fn too_busy() -> Error {
 
 /// `counter` has a colon if it counts for an agent, a schedule or a day.
 fn over_limit(counter: &str) -> Error {
+    if let Some(refusal) = over_growth_limit(counter) {
+        return refusal;
+    }
     let (what, hint) = match counter.contains(':') {
         false => (format!("the limit on {counter} is"), format!("remove some {counter} first")),
         true => ("a limit of the day is".into(), "`midwatch status --budgets` shows it".into()),

@@ -1,11 +1,12 @@
 //! Budgets: no more runs start than the budget of a day allows, whatever the clock shows.
 
 use api::{
-    AgentAdd, AgentList, AgentSettings, AgentTest, BudgetList, Code, ScheduleAdd, ScheduleEdit,
-    ScheduleFire, StatusShow, Terms,
+    AgentAdd, AgentList, AgentSettings, AgentTest, BudgetList, Code, Error, ScheduleAdd,
+    ScheduleEdit, ScheduleFire, StatusShow, Terms,
 };
 use kernel::budget::Limits;
 use kernel::money::Money;
+use kernel::{Actor, Role};
 
 use crate::steps::*;
 use crate::world::{DAY_US, OCTOBER_US, World, builtin, run_engine};
@@ -82,6 +83,47 @@ async fn slots_over_a_budget_are_skipped_as_ranges() {
             let explained = why(&world, &schedule, slot * 10_000_000).await;
             assert_eq!(explained.disposition.as_str(), "skipped_budget", "{slot}");
         }
+        verify_ledger(&world).await;
+    }
+}
+
+/// Otherwise an agent could fill the disk, and with it the ledger that everything else waits for.
+#[tokio::test(start_paused = true)]
+async fn an_agent_adds_only_so_much_to_the_ledger_in_a_day() {
+    let changes = Limits { changes_per_agent: 5, ..Limits::default() };
+    let bytes = Limits { bytes_per_agent: 1_000, ..Limits::default() };
+    for (limits, what, key) in [
+        (changes, "changes", "`budget.changes_per_agent`"),
+        (bytes, "bytes", "`budget.bytes_per_agent`"),
+    ] {
+        let (world, _) = busy(limits, 1, 1).await;
+        let ada = Actor::token_holder("ada".parse().unwrap(), Role::Runner);
+        let ada = world.engine.handle(ada);
+        let add_as_ada = async |number: u32| -> Result<(), Error> {
+            let schedule = named(&format!("own{number}"), "ada", every("30d", "hello"));
+            api::send(&ada, schedule).await.map(drop)
+        };
+        let mut made = 0;
+        let refused = loop {
+            match add_as_ada(made).await {
+                Ok(()) => made += 1,
+                Err(refused) => break refused,
+            }
+            assert!(made <= 5, "{what} are not limited");
+        };
+        assert_eq!(refused.code, Code::BudgetExhausted);
+        assert!(refused.message.contains("`ada`") && refused.message.contains(key), "{refused}");
+        let before = entries(&world).await;
+        assert!(add_as_ada(made).await.is_err());
+        assert_eq!(entries(&world).await, before, "a refused request adds nothing");
+        let budgets = world.send(BudgetList {}).await.unwrap().budgets;
+        assert!(budgets.iter().any(|it| it.what == what && it.name.as_deref() == Some("ada")));
+        // People, and the agent's scheduled runs, are not limited by it.
+        add(&world, named("people", "ada", every("30d", "hello"))).await;
+        run_engine(&world, set(&world, HOUR_US)).await;
+        assert_eq!(started(&world), 1);
+        set(&world, DAY_US).await;
+        add_as_ada(made).await.unwrap();
         verify_ledger(&world).await;
     }
 }

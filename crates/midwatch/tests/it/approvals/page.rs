@@ -129,6 +129,10 @@ fn b06_page_refuses_every_caller_that_may_not_decide() {
     let another = "0".repeat(64);
     assert_eq!(pending.form(&fields(token, &another)).status, 409);
     assert_eq!(pending.form(&[("token", token), ("decision", "approve")]).status, 400);
+    // Of two decisions, neither is taken.
+    let two =
+        [("token", token), ("plan_hash", &hash), ("decision", "deny"), ("decision", "approve")];
+    assert_eq!(pending.form(&two).status, 400);
     let good = fields(token, &hash);
     let port = pending.daemon.address.rsplit(':').next().unwrap();
     // An agent may listen on the same port of another address of this machine.
