@@ -238,6 +238,7 @@ mod tests {
             credential: None,
             schedules_made: 0,
             denials: 0,
+            changed_by: Vec::new(),
             registered_at: at,
             changed_at: at,
         }

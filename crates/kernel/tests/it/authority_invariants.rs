@@ -184,6 +184,7 @@ impl World {
             credential: None,
             schedules_made: 0,
             denials: 0,
+            changed_by: Vec::new(),
             registered_at: at(0),
             changed_at: at(0),
         }

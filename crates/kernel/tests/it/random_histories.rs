@@ -89,6 +89,7 @@ fn agent() -> Agent {
         price: kernel::money::Price::default(),
         schedules_made: 0,
         denials: 0,
+        changed_by: Vec::new(),
         registered_at: at(0),
         changed_at: at(0),
     }
