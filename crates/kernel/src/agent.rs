@@ -56,6 +56,12 @@ pub struct Agent {
     /// Approvals denied since the last one that was granted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub denials: u32,
+    /// Schedules to which people gave tier 1. One that an agent or an assistant removed still counts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub raised_to_1: u32,
+    /// The same for tier 2.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub raised_to_2: u32,
     /// Everyone who registered or changed it, once each; empty if an older version recorded it. People are
     /// limited by their tokens, and no run may change an agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -258,11 +264,14 @@ pub fn apply(name: &AgentName, agent: Option<Agent>, event: &Event) -> Option<Ag
         }
         Event::Changed(definition) => {
             let registered_at = agent.as_ref().map_or(definition.at, |agent| agent.registered_at);
-            let schedules_made = agent.as_ref().map_or(0, |agent| agent.schedules_made);
+            let count = |read: fn(&Agent) -> u32| agent.as_ref().map_or(0, read);
+            let schedules_made = count(|agent| agent.schedules_made);
+            let (raised_to_1, raised_to_2) =
+                (count(|agent| agent.raised_to_1), count(|agent| agent.raised_to_2));
             let changed_by =
                 add_editor(agent.map(|agent| agent.changed_by), definition.by.as_ref());
             let agent = definition.to_agent(name, registered_at);
-            Some(Agent { schedules_made, changed_by, ..agent })
+            Some(Agent { schedules_made, raised_to_1, raised_to_2, changed_by, ..agent })
         }
         Event::Tested(_) | Event::TestSpent(_) => agent,
         Event::Removed(_) => None,
@@ -287,16 +296,25 @@ fn unknown_author() -> Principal {
     Principal::parse(UNKNOWN_AUTHOR)
 }
 
-/// The agent after one of its runs added a schedule, or after such a schedule was removed.
+/// The agent after one of its runs added a schedule, after such a schedule was removed, or after a person
+/// raised or lowered the tier of one of its schedules.
 fn apply_schedule_event(agent: Option<Agent>, event: &schedule::Event) -> Option<Agent> {
-    agent.map(|agent| {
-        let schedules_made = match event {
+    let mut agent = agent?;
+    if event.adding_agent() == Some(&agent.name) {
+        agent.schedules_made = match event {
             schedule::Event::Added(_) => agent.schedules_made.saturating_add(1),
             schedule::Event::Removed(_) => agent.schedules_made.saturating_sub(1),
             _ => agent.schedules_made,
         };
-        Agent { schedules_made, ..agent }
-    })
+    }
+    let (raises, lowers) = event.tier_raises();
+    if let Some(raise) = lowers.filter(|raise| raise.agent == agent.name) {
+        agent.change_raised(raise.tier, |count| count.saturating_sub(1));
+    }
+    if let Some(raise) = raises.filter(|raise| raise.agent == agent.name) {
+        agent.change_raised(raise.tier, |count| count.saturating_add(1));
+    }
+    Some(agent)
 }
 
 /// The agent after an approval of one of its runs was decided.
@@ -398,6 +416,20 @@ impl PriceChange {
 }
 
 impl Agent {
+    /// The highest tier that people gave one of its schedules.
+    pub fn raised_tier(&self) -> Option<Tier> {
+        let counts = [(self.raised_to_2, Tier::External), (self.raised_to_1, Tier::LocalWrite)];
+        counts.into_iter().find(|(count, _)| 0 < *count).map(|(_, tier)| tier)
+    }
+
+    fn change_raised(&mut self, tier: Tier, change: fn(u32) -> u32) {
+        match tier {
+            Tier::ReadOnly => {}
+            Tier::LocalWrite => self.raised_to_1 = change(self.raised_to_1),
+            Tier::External => self.raised_to_2 = change(self.raised_to_2),
+        }
+    }
+
     /// Everyone who registered or changed it, as people where they are known.
     pub fn authors(&self) -> Vec<Principal> {
         match self.changed_by.is_empty() {
@@ -442,6 +474,8 @@ impl Definition {
             price: self.price,
             schedules_made: 0,
             denials: 0,
+            raised_to_1: 0,
+            raised_to_2: 0,
             changed_by: Vec::new(),
             registered_at,
             changed_at: self.at,

@@ -133,6 +133,8 @@ impl World {
                 price: kernel::money::Price::default(),
                 schedules_made: 0,
                 denials: 0,
+                raised_to_1: 0,
+                raised_to_2: 0,
                 changed_by: vec![Principal::parse("tom")],
                 registered_at: at(0),
                 changed_at: at(0),
