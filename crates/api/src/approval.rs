@@ -108,6 +108,9 @@ pub struct Approval {
     /// The authors of the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<String>,
+    /// Everyone who registered or changed the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_authors: Vec<String>,
     /// The policy decision that requires the approval.
     pub ruling: PolicyDecision,
     /// The hash of the plan without its run and attempt.
@@ -146,7 +149,7 @@ pub struct ApprovalRequirements {
     pub persons: u8,
     /// The lowest role of each: `operator` or `maintainer`
     pub role: ActorRole,
-    /// Whether each needs a personal token and none may be an author of the schedule.
+    /// Whether each needs a personal token and none may be an author of the schedule or of its agent.
     #[serde(rename = "others")]
     pub needs_personal_token: bool,
     /// Whether each must sign.

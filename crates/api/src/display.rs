@@ -75,6 +75,8 @@ impl Approval {
             Some(("requested at", self.requested_at.clone())),
             Some(("needs", describe_requirements(&self.needs))),
             (!self.authors.is_empty()).then(|| ("written by", self.authors.join(", "))),
+            (!self.agent_authors.is_empty())
+                .then(|| ("agent set up by", self.agent_authors.join(", "))),
             (!self.assents.is_empty()).then(|| ("approved by", self.assents.join(", "))),
             some("approve before", &self.approve_by),
             some("starts before", &self.execute_by),

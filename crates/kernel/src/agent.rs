@@ -19,6 +19,7 @@ use crate::counter::Counter;
 use crate::event::kinds;
 use crate::money::{Money, Price};
 use crate::noun::{NounEvent, NounState};
+use crate::principal::Principal;
 use crate::time::Timestamp;
 use crate::{EventBody, Noun, schedule};
 
@@ -27,6 +28,9 @@ pub const NAME_BYTES_MAX: usize = 64;
 pub const DENIALS_MAX: u32 = 10;
 /// The index key of agents that reached [`DENIALS_MAX`].
 pub const SILENCED: &str = "silenced";
+
+/// The text of an author that is not known.
+const UNKNOWN_AUTHOR: &str = "author:unknown";
 
 /// Invariant: 1 to 64 of `a-z 0-9 - _ .`, starting with a letter or digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -52,6 +56,16 @@ pub struct Agent {
     /// Approvals denied since the last one that was granted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub denials: u32,
+    /// Schedules to which people gave tier 1. One that an agent or an assistant removed still counts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub raised_to_1: u32,
+    /// The same for tier 2.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub raised_to_2: u32,
+    /// Everyone who registered or changed it, once each; empty if an older version recorded it. People are
+    /// limited by their tokens, and no run may change an agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_by: Vec<Principal>,
     pub registered_at: Timestamp,
     pub changed_at: Timestamp,
 }
@@ -118,6 +132,9 @@ pub struct Definition {
     pub repeatable: bool,
     #[serde(default, skip_serializing_if = "Price::is_free")]
     pub price: Price,
+    /// Who registered or changed it. Older versions did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
     pub at: Timestamp,
 }
 
@@ -199,17 +216,17 @@ pub fn decide(
     }
     match (agent, command) {
         (None, Command::Register(register)) => {
-            Ok(Some(Event::Registered(register.into_definition(now)?)))
+            Ok(Some(Event::Registered(register.into_definition(actor, now)?)))
         }
         (Some(agent), Command::Register(register)) => {
-            let wanted = register.into_definition(now)?;
+            let wanted = register.into_definition(actor, now)?;
             match agent.has_definition(&wanted) {
                 true => Ok(None),
                 false => Err(Refusal::Exists(name.clone())),
             }
         }
         (Some(agent), Command::Change(change)) => {
-            let wanted = change.into_definition(agent, now)?;
+            let wanted = change.into_definition(agent, actor, now)?;
             match agent.has_definition(&wanted) {
                 true => Ok(None),
                 false => Ok(Some(Event::Changed(wanted))),
@@ -241,27 +258,63 @@ pub fn test_spent_event(agent: &Agent, usage: Option<Usage>, now: Timestamp) -> 
 /// The agent after an event.
 pub fn apply(name: &AgentName, agent: Option<Agent>, event: &Event) -> Option<Agent> {
     match event {
-        Event::Registered(definition) => Some(definition.to_agent(name, definition.at)),
+        Event::Registered(definition) => {
+            let changed_by = definition.by.iter().cloned().collect();
+            Some(Agent { changed_by, ..definition.to_agent(name, definition.at) })
+        }
         Event::Changed(definition) => {
             let registered_at = agent.as_ref().map_or(definition.at, |agent| agent.registered_at);
-            let schedules_made = agent.map_or(0, |agent| agent.schedules_made);
-            Some(Agent { schedules_made, ..definition.to_agent(name, registered_at) })
+            let count = |read: fn(&Agent) -> u32| agent.as_ref().map_or(0, read);
+            let schedules_made = count(|agent| agent.schedules_made);
+            let (raised_to_1, raised_to_2) =
+                (count(|agent| agent.raised_to_1), count(|agent| agent.raised_to_2));
+            let changed_by =
+                add_editor(agent.map(|agent| agent.changed_by), definition.by.as_ref());
+            let agent = definition.to_agent(name, registered_at);
+            Some(Agent { schedules_made, raised_to_1, raised_to_2, changed_by, ..agent })
         }
         Event::Tested(_) | Event::TestSpent(_) => agent,
         Event::Removed(_) => None,
     }
 }
 
-/// The agent after one of its runs added a schedule, or after such a schedule was removed.
+/// Adds an editor. An empty list has an author too, but an older version did not record them.
+fn add_editor(editors: Option<Vec<Principal>>, editor: Option<&Principal>) -> Vec<Principal> {
+    let mut editors = editors.unwrap_or_default();
+    let Some(editor) = editor else { return editors };
+    if editors.is_empty() {
+        editors.push(unknown_author());
+    }
+    if !editors.contains(editor) {
+        editors.push(editor.clone());
+    }
+    editors
+}
+
+/// Stands for the author of an agent that an older version registered. It identifies no person.
+fn unknown_author() -> Principal {
+    Principal::parse(UNKNOWN_AUTHOR)
+}
+
+/// The agent after one of its runs added a schedule, after such a schedule was removed, or after a person
+/// raised or lowered the tier of one of its schedules.
 fn apply_schedule_event(agent: Option<Agent>, event: &schedule::Event) -> Option<Agent> {
-    agent.map(|agent| {
-        let schedules_made = match event {
+    let mut agent = agent?;
+    if event.adding_agent() == Some(&agent.name) {
+        agent.schedules_made = match event {
             schedule::Event::Added(_) => agent.schedules_made.saturating_add(1),
             schedule::Event::Removed(_) => agent.schedules_made.saturating_sub(1),
             _ => agent.schedules_made,
         };
-        Agent { schedules_made, ..agent }
-    })
+    }
+    let (raises, lowers) = event.tier_raises();
+    if let Some(raise) = lowers.filter(|raise| raise.agent == agent.name) {
+        agent.change_raised(raise.tier, |count| count.saturating_sub(1));
+    }
+    if let Some(raise) = raises.filter(|raise| raise.agent == agent.name) {
+        agent.change_raised(raise.tier, |count| count.saturating_add(1));
+    }
+    Some(agent)
 }
 
 /// The agent after an approval of one of its runs was decided.
@@ -316,7 +369,7 @@ impl NounEvent for Event {
 }
 
 impl Register {
-    fn into_definition(self, at: Timestamp) -> Result<Definition, Refusal> {
+    fn into_definition(self, actor: &Actor, at: Timestamp) -> Result<Definition, Refusal> {
         let Register { backend, tier, credential, repeatable, price } = self;
         let kind = backend.kind();
         let tier = tier.unwrap_or(kind.tier_default());
@@ -324,14 +377,20 @@ impl Register {
         if tier < min {
             return Err(Refusal::TierTooLow { kind, tier, min });
         }
-        Ok(Definition { backend, tier, credential, repeatable, price, at })
+        let by = Some(actor.principal().clone());
+        Ok(Definition { backend, tier, credential, repeatable, price, by, at })
     }
 }
 
 impl Change {
     /// A new kind of backend resets the tier to its default and `repeatable` to false; the same kind
     /// keeps both. The price is always kept, so no agent becomes free unnoticed.
-    fn into_definition(self, agent: &Agent, now: Timestamp) -> Result<Definition, Refusal> {
+    fn into_definition(
+        self,
+        agent: &Agent,
+        actor: &Actor,
+        now: Timestamp,
+    ) -> Result<Definition, Refusal> {
         let kind = self.kind.unwrap_or(agent.backend.kind());
         let kept = (kind == agent.backend.kind()).then_some(agent.tier);
         let settings = match kept {
@@ -342,7 +401,7 @@ impl Change {
         let credential = self.credential.unwrap_or_else(|| agent.credential.clone());
         let repeatable = self.repeatable.unwrap_or(agent.repeatable && kept.is_some());
         let (tier, price) = (self.tier.or(kept), self.price.over(agent.price));
-        Register { backend, tier, credential, repeatable, price }.into_definition(now)
+        Register { backend, tier, credential, repeatable, price }.into_definition(actor, now)
     }
 }
 
@@ -357,6 +416,28 @@ impl PriceChange {
 }
 
 impl Agent {
+    /// The highest tier that people gave one of its schedules.
+    pub fn raised_tier(&self) -> Option<Tier> {
+        let counts = [(self.raised_to_2, Tier::External), (self.raised_to_1, Tier::LocalWrite)];
+        counts.into_iter().find(|(count, _)| 0 < *count).map(|(_, tier)| tier)
+    }
+
+    fn change_raised(&mut self, tier: Tier, change: fn(u32) -> u32) {
+        match tier {
+            Tier::ReadOnly => {}
+            Tier::LocalWrite => self.raised_to_1 = change(self.raised_to_1),
+            Tier::External => self.raised_to_2 = change(self.raised_to_2),
+        }
+    }
+
+    /// Everyone who registered or changed it, as people where they are known.
+    pub fn authors(&self) -> Vec<Principal> {
+        match self.changed_by.is_empty() {
+            true => vec![unknown_author()],
+            false => self.changed_by.iter().map(Principal::responsible_person).collect(),
+        }
+    }
+
     /// Whether no more approvals are requested for it, because too many were denied in a row.
     pub fn is_silenced(&self) -> bool {
         DENIALS_MAX <= self.denials
@@ -393,6 +474,9 @@ impl Definition {
             price: self.price,
             schedules_made: 0,
             denials: 0,
+            raised_to_1: 0,
+            raised_to_2: 0,
+            changed_by: Vec::new(),
             registered_at,
             changed_at: self.at,
         }
@@ -601,6 +685,42 @@ mod tests {
         assert_eq!(again, Err(Refusal::Exists(name())));
     }
 
+    /// Each command with who gives it, and the authors after it.
+    #[test]
+    fn an_agent_remembers_everyone_who_registered_or_changed_it() {
+        let story = [
+            ("eve", register(BackendKind::Letta, None), "eve"),
+            ("bob", change(None, Some(2)), "eve, bob"),
+            ("eve", change(None, Some(1)), "eve, bob"),
+            // It changes nothing, so ada is no author.
+            ("ada", change(None, Some(1)), "eve, bob"),
+            ("uid:7", super::Command::Test, "eve, bob"),
+            ("uid:7", set_repeatable(true), "eve, bob, uid:7"),
+            ("ada", super::Command::Remove, "none"),
+            ("ada", register(BackendKind::Letta, None), "ada"),
+        ];
+        let authors = |agent: Option<&Agent>| {
+            let names = |agent: &Agent| agent.authors().iter().map(ToString::to_string).collect();
+            agent.map_or(vec!["none".to_owned()], names).join(", ")
+        };
+        let now = Timestamp::from_micros(0);
+        let mut agent = None;
+        for (by, command, expected) in story {
+            let actor = Actor::new(Principal::parse(by), Role::Operator);
+            if let Some(event) = decide(&name(), agent.as_ref(), now, &actor, command).unwrap() {
+                agent = apply(&name(), agent, &event);
+            }
+            assert_eq!(authors(agent.as_ref()), expected);
+        }
+        // An older version did not record who registered it.
+        agent.as_mut().unwrap().changed_by.clear();
+        assert_eq!(authors(agent.as_ref()), "author:unknown");
+        let actor = Actor::new(Principal::parse("eve"), Role::Operator);
+        let event = decide(&name(), agent.as_ref(), now, &actor, change(None, Some(2)));
+        agent = apply(&name(), agent, &event.unwrap().unwrap());
+        assert_eq!(authors(agent.as_ref()), "author:unknown, eve");
+    }
+
     #[test]
     fn builtin_echo_is_always_repeatable() {
         let definition = |kind, settings| Definition {
@@ -609,6 +729,7 @@ mod tests {
             credential: None,
             repeatable: false,
             price: Price::default(),
+            by: None,
             at: Timestamp::from_micros(0),
         };
         let now = Timestamp::from_micros(0);

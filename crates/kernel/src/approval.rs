@@ -104,6 +104,9 @@ pub struct Approval {
     /// The authors of the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<Principal>,
+    /// Everyone who registered or changed the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_authors: Vec<Principal>,
     #[serde(rename = "asked_at")]
     pub requested_at: Timestamp,
     pub state: State,
@@ -167,7 +170,7 @@ pub struct Requirements {
     pub persons: u8,
     /// The lowest role of each.
     pub role: Role,
-    /// Each approver has a personal token, and none is an author of the schedule.
+    /// Each approver has a personal token, and none is an author of the schedule or of its agent.
     pub needs_personal_token: bool,
     pub needs_signature: bool,
 }
@@ -183,6 +186,7 @@ pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
             request: requested.request,
             ruling: requested.ruling,
             authors: requested.authors,
+            agent_authors: requested.agent_authors,
             requested_at: requested.at,
             state: State::Pending { approve_by: requested.approve_by },
             assents: Vec::new(),
@@ -240,10 +244,15 @@ impl Approval {
         let needs_personal_token = needs_signature || 1 < approvers.persons;
         // An unknown author could be one of the approvers, so one more is required.
         let has_unknown_author =
-            self.authors.is_empty() || self.authors.iter().any(Principal::is_impersonal);
+            self.authors.is_empty() || self.all_authors().any(Principal::is_impersonal);
         let extra = u8::from(needs_personal_token && has_unknown_author);
         let persons = approvers.persons.saturating_add(extra);
         Requirements { persons, role: approvers.role, needs_personal_token, needs_signature }
+    }
+
+    /// The authors of the schedule and those of the agent.
+    fn all_authors(&self) -> impl Iterator<Item = &Principal> {
+        self.authors.iter().chain(&self.agent_authors)
     }
 
     /// The decisions of everyone who approved, in order.

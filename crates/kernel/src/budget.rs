@@ -241,6 +241,9 @@ mod tests {
             credential: None,
             schedules_made: 0,
             denials: 0,
+            raised_to_1: 0,
+            raised_to_2: 0,
+            changed_by: Vec::new(),
             registered_at: at,
             changed_at: at,
         }

@@ -28,6 +28,7 @@ pub use decide::{
 };
 pub use event::{
     Added, AddingAgent, BackfillMoved, BackfillStarted, Buffered, Changed, Dropped, Event,
+    TierRaise,
 };
 pub use event::{Moved, MovedWhy, Passed, Paused, Removed, Resumed};
 pub use id::{SCHEDULE_DIGITS, ScheduleId};
@@ -86,6 +87,9 @@ pub struct Schedule {
     /// Everyone who has edited the schedule, once each. It includes all who could approve its runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_by: Vec<Principal>,
+    /// The tier that a person gave it, as its agent counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raises: Option<TierRaise>,
     pub created_at: Timestamp,
     pub changed_at: Timestamp,
 }
@@ -99,6 +103,7 @@ pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
             created_by: added.by.clone(),
             added_by_agent: added.added_by_agent.clone(),
             changed_by: Vec::new(),
+            raises: added.raises.clone(),
             created_at: added.at,
             changed_at: added.at,
         }),
@@ -107,6 +112,10 @@ pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
             revision: before.revision + 1,
             changed_at: changed.at,
             changed_by: add_editor(before.changed_by, changed.by.as_ref()),
+            raises: match changed.lowers.is_some() || changed.raises.is_some() {
+                true => changed.raises.clone(),
+                false => before.raises,
+            },
             ..before
         }),
         Event::Removed(_) => None,

@@ -136,6 +136,9 @@ pub(crate) fn attempt(backend: Backend, prompt: &str) -> Attempt {
         price: kernel::money::Price::default(),
         schedules_made: 0,
         denials: 0,
+        raised_to_1: 0,
+        raised_to_2: 0,
+        changed_by: Vec::new(),
         registered_at: at,
         changed_at: at,
     };

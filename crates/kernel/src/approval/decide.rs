@@ -49,6 +49,8 @@ pub enum Refusal {
     NotSigned(ApprovalId),
     #[error("`{by}` wrote the schedule, but approval `{id}` needs another person")]
     Author { id: ApprovalId, by: String },
+    #[error("`{by}` registered or changed the agent, but approval `{id}` needs another person")]
+    AgentAuthor { id: ApprovalId, by: String },
     #[error(
         "approval `{0}` was requested under other rules than the active ones, so approving it would start nothing"
     )]
@@ -169,6 +171,11 @@ impl ApprovalContext<'_> {
         let same_agent = by.name().parse().ok().map(Principal::Agent);
         if is_author || same_agent.is_some_and(|agent| approval.authors.contains(&agent)) {
             return Err(Refusal::Author { id: id.clone(), by: by.name().to_owned() });
+        }
+        let is_agent_author =
+            required.needs_personal_token && approval.agent_authors.contains(by.principal());
+        if is_agent_author {
+            return Err(Refusal::AgentAuthor { id: id.clone(), by: by.name().to_owned() });
         }
         if approval.assents.iter().any(|assent| assent.by == by.name()) {
             return Ok(Vec::new());

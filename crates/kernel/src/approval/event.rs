@@ -40,6 +40,9 @@ pub struct Requested {
     /// The authors of the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<Principal>,
+    /// Everyone who registered or changed the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_authors: Vec<Principal>,
     /// The counters of approval requests that it adds to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Charge>,

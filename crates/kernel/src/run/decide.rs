@@ -310,6 +310,7 @@ pub fn start(
                 facts: Some(facts),
                 ruling,
                 authors: start_context.authors.to_vec(),
+                agent_authors: agent.map(Agent::authors).unwrap_or_default(),
                 charge: name.map(|name| Charge { agent: Some(name.clone()), day: day(now) }),
                 approve_by: now.after_us(APPROVE_WITHIN_US),
                 at: now,

@@ -3,7 +3,7 @@
 use calendar::{Calendar, Span};
 
 use super::event::{Added, BackfillMoved, BackfillStarted, Changed, Dropped, Event};
-use super::event::{AddingAgent, Passed, Paused, Removed, Resumed};
+use super::event::{AddingAgent, Passed, Paused, Removed, Resumed, TierRaise};
 use super::terms::{ATTEMPTS_MAX, BACKOFF_CAP_MAX, BACKOFF_FACTOR_MAX};
 use super::terms::{KEYS_MAX, PRIORITY_MAX, Resume, Terms};
 use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, Schedule};
@@ -13,7 +13,7 @@ use crate::backend::Tier;
 use crate::money::Money;
 use crate::principal::Principal;
 use crate::progress::{NextFire, Progress, Status};
-use crate::run::{self, Occurrence, Queued, Run};
+use crate::run::{self, Occurrence, Queued, Run, effective_tier};
 use crate::slot::{Disposition, Reason, Slot, SlotOutcome};
 use crate::tick::Tick;
 use crate::time::Timestamp;
@@ -91,6 +91,10 @@ pub enum Refusal {
     NeverFires(i64),
     #[error("agent `{agent}` has tier {min}, and a schedule may only raise it")]
     TierTooLow { agent: AgentName, min: Tier },
+    #[error(
+        "a person gave a schedule of agent `{agent}` tier {min}; only a person may add one with a lower tier"
+    )]
+    TierWasRaised { agent: AgentName, min: Tier },
     #[error("agent `{0}` gets prompts as an argument, which every user of the machine can read")]
     PromptVisible(AgentName),
     #[error("{what}")]
@@ -176,6 +180,7 @@ pub fn decide(
 ) -> Result<Vec<EventBody>, Refusal> {
     if actor.role < Role::Operator {
         context.check_agent(actor, &command)?;
+        context.check_raised_tier(&command)?;
     }
     match (command, context.schedule.zip(context.progress)) {
         (Command::Add { definition, paused }, None) => {
@@ -192,7 +197,7 @@ pub fn decide(
         }
         (_, None) => Err(Refusal::Unknown(context.id.clone())),
         (Command::Edit { definition }, Some((schedule, progress))) => {
-            edit(context, schedule, progress, *definition, actor.principal())
+            edit(context, schedule, progress, *definition, actor)
         }
         (Command::Pause { note }, Some((_, progress))) => {
             check_note(note.as_deref())?;
@@ -202,7 +207,7 @@ pub fn decide(
             })
         }
         (Command::Resume, Some((schedule, progress))) => resume(context, schedule, progress),
-        (Command::Remove, Some((schedule, progress))) => remove(context, schedule, progress),
+        (Command::Remove, Some((schedule, progress))) => remove(context, actor, schedule, progress),
         (Command::Fire { run, key }, Some((schedule, progress))) => {
             fire(context, actor, schedule, progress, (run, key))
         }
@@ -229,9 +234,10 @@ fn add(
     let decided = context.progress.map_or(i64::MIN, |progress| progress.decided_until.as_micros());
     let after = decided.max(context.now.as_micros());
     let next_fire = context.first_slot(&definition, &calendar, after, 0)?;
+    let raises = is_person(actor).then(|| definition.tier_raise()).flatten();
     let definition = Box::new(definition);
     let by = actor.principal().clone();
-    let added = Added { definition, by, added_by_agent, at: context.now, next_fire };
+    let added = Added { definition, by, added_by_agent, raises, at: context.now, next_fire };
     Ok(vec![context.event(Event::Added(added))])
 }
 
@@ -245,7 +251,7 @@ fn edit(
     schedule: &Schedule,
     progress: &Progress,
     definition: Definition,
-    by: &Principal,
+    actor: &Actor,
 ) -> Result<Vec<EventBody>, Refusal> {
     if definition == schedule.definition {
         return Ok(Vec::new());
@@ -259,9 +265,16 @@ fn edit(
         |definition: &Definition| definition.trigger.upstream().map(|(id, _)| id.clone());
     let former_upstream =
         upstream(&schedule.definition).filter(|id| Some(id) != upstream(&definition).as_ref());
+    // What a person raised stays counted for its agent until a person lowers it.
+    let raise = definition.tier_raise();
+    let (raises, lowers) = match is_person(actor) && raise != schedule.raises {
+        true => (raise, schedule.raises.clone()),
+        false => (None, None),
+    };
     let definition = Box::new(definition);
-    let by = Some(by.clone());
-    let changed = Changed { definition, former_upstream, by, at: context.now, next_fire };
+    let by = Some(actor.principal().clone());
+    let at = context.now;
+    let changed = Changed { definition, former_upstream, by, raises, lowers, at, next_fire };
     events.push(context.event(Event::Changed(changed)));
     Ok(events)
 }
@@ -291,6 +304,7 @@ fn resume(
 /// Removes the schedule. Waiting slots and undecided due slots are superseded.
 fn remove(
     context: ScheduleContext<'_>,
+    actor: &Actor,
     schedule: &Schedule,
     progress: &Progress,
 ) -> Result<Vec<EventBody>, Refusal> {
@@ -302,6 +316,7 @@ fn remove(
     let removed = Removed {
         former_upstream,
         added_by_agent: schedule.added_by_agent.clone(),
+        lowers: schedule.raises.clone().filter(|_| is_person(actor)),
         at: context.now,
     };
     events.push(context.event(Event::Removed(removed)));
@@ -516,6 +531,24 @@ impl ScheduleContext<'_> {
 }
 
 impl ScheduleContext<'_> {
+    /// Agents and assistants may not avoid the tier that people gave the schedules of an agent by writing
+    /// another schedule with a lower one.
+    fn check_raised_tier(&self, command: &Command) -> Result<(), Refusal> {
+        let definition = match (command, self.schedule) {
+            (Command::Add { definition, .. }, None) => definition,
+            (Command::Edit { definition }, Some(schedule))
+                if definition.action != schedule.definition.action =>
+            {
+                definition
+            }
+            _ => return Ok(()),
+        };
+        let Some(agent) = self.agent else { return Ok(()) };
+        let raised = agent.raised_tier().filter(|min| effective_tier(definition, agent) < *min);
+        let refuse = |min| Err(Refusal::TierWasRaised { agent: agent.name.clone(), min });
+        raised.map_or(Ok(()), refuse)
+    }
+
     /// An assistant may do for its person what policy allows, but not loosen the limits that people have set
     /// on a schedule.
     fn check_assistant(&self, actor: &Actor, command: &Command) -> Result<(), Refusal> {
@@ -594,7 +627,18 @@ fn is_reordering(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Whether the actor is a person, not a program that acts for one.
+fn is_person(actor: &Actor) -> bool {
+    Role::Operator <= actor.role
+}
+
 impl Definition {
+    /// The tier that it gives the schedules of its agent, if it has one.
+    fn tier_raise(&self) -> Option<TierRaise> {
+        let (agent, tier) = (self.action.agent()?.clone(), self.tier?);
+        (Tier::ReadOnly < tier).then_some(TierRaise { agent, tier })
+    }
+
     /// Whether a limit of the other definition is raised or dropped.
     fn is_looser_than(&self, other: &Definition) -> bool {
         fn is_raised<T: PartialOrd>(new: Option<T>, old: Option<T>) -> bool {

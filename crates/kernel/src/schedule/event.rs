@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Action, Definition, Schedule};
 use crate::agent::{Agent, AgentName};
+use crate::backend::Tier;
 use crate::counter::Counter;
 use crate::event::kinds;
 use crate::noun::{ChangedRow, NounEvent};
@@ -38,9 +39,21 @@ pub struct Added {
     pub by: Principal,
     #[serde(rename = "made_by", default, skip_serializing_if = "Option::is_none")]
     pub added_by_agent: Option<AddingAgent>,
+    /// The tier that a person gives it, which agents and assistants cannot avoid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raises: Option<TierRaise>,
     pub at: Timestamp,
     #[serde(rename = "ahead")]
     pub next_fire: NextFire,
+}
+
+/// A person gave a schedule of this agent this tier. Agents and assistants then add no schedule for the agent
+/// with a lower one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TierRaise {
+    pub agent: AgentName,
+    pub tier: Tier,
 }
 
 /// The agent that added a schedule.
@@ -79,6 +92,9 @@ pub struct Removed {
     /// The agent that had added it, if any.
     #[serde(rename = "made_by", default, skip_serializing_if = "Option::is_none")]
     pub added_by_agent: Option<AddingAgent>,
+    /// The tier that a person had given it and takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lowers: Option<TierRaise>,
     pub at: Timestamp,
 }
 
@@ -92,6 +108,12 @@ pub struct Changed {
     pub former_upstream: Option<ScheduleId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
+    /// The tier that a person gives it, which agents and assistants cannot avoid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raises: Option<TierRaise>,
+    /// The tier that a person had given it and takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lowers: Option<TierRaise>,
     pub at: Timestamp,
     #[serde(rename = "ahead")]
     pub next_fire: NextFire,
@@ -224,7 +246,7 @@ impl NounEvent for Event {
             Event::Added(_) | Event::Changed(_) | Event::Removed(_) => {
                 let mut rows = vec![ChangedRow::existing::<Schedule>(id), progress];
                 rows.extend(self.changed_upstreams().map(ChangedRow::existing::<Progress>));
-                rows.extend(self.creator_rows());
+                rows.extend(self.counting_rows());
                 rows
             }
             Event::Paused(_) | Event::Resumed(_) | Event::Moved(_) => vec![progress],
@@ -274,17 +296,41 @@ impl Event {
         upstream.into_iter().chain(former)
     }
 
-    /// The rows of the run and the agent that count an added or removed schedule.
-    fn creator_rows(&self) -> impl Iterator<Item = ChangedRow> {
-        let (run, agent) = match self {
-            Event::Added(Added { added_by_agent: Some(by), .. }) => {
-                (by.run.as_ref(), Some(&by.agent))
-            }
-            Event::Removed(Removed { added_by_agent: Some(by), .. }) => (None, Some(&by.agent)),
-            _ => (None, None),
+    /// The rows of the run and the agents that count an added, changed or removed schedule.
+    fn counting_rows(&self) -> impl Iterator<Item = ChangedRow> {
+        let run = match self {
+            Event::Added(added) => added.added_by_agent.as_ref().and_then(|by| by.run.as_ref()),
+            _ => None,
         };
+        let (raises, lowers) = self.tier_raises();
+        let mut agents: Vec<&AgentName> = self.adding_agent().into_iter().collect();
+        for agent in [raises, lowers].into_iter().flatten().map(|raise| &raise.agent) {
+            if !agents.contains(&agent) {
+                agents.push(agent);
+            }
+        }
         let run = run.map(ChangedRow::existing::<Run>);
-        run.into_iter().chain(agent.map(ChangedRow::existing::<Agent>))
+        run.into_iter().chain(agents.into_iter().map(ChangedRow::existing::<Agent>))
+    }
+
+    /// The agent that adds the schedule, or had added the removed one.
+    pub(crate) fn adding_agent(&self) -> Option<&AgentName> {
+        let by = match self {
+            Event::Added(added) => added.added_by_agent.as_ref(),
+            Event::Removed(removed) => removed.added_by_agent.as_ref(),
+            _ => None,
+        };
+        by.map(|by| &by.agent)
+    }
+
+    /// The tier that a person gives the schedule, and the one that a person takes back.
+    pub(crate) const fn tier_raises(&self) -> (Option<&TierRaise>, Option<&TierRaise>) {
+        match self {
+            Event::Added(added) => (added.raises.as_ref(), None),
+            Event::Changed(changed) => (changed.raises.as_ref(), changed.lowers.as_ref()),
+            Event::Removed(removed) => (None, removed.lowers.as_ref()),
+            _ => (None, None),
+        }
     }
 }
 

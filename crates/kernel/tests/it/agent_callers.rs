@@ -1,12 +1,13 @@
 //! Schedule commands by runs, agents and assistants.
 
 use kernel::agent::Agent;
+use kernel::progress::Progress;
 use kernel::run::{Run, State};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{
     Action, AgentCaller, CallingRun, Command, Definition, Event, Schedule, ScheduleContext, decide,
 };
-use kernel::{Actor, EventBody, Principal, Role, RunId};
+use kernel::{Actor, EventBody, Principal, Role, RunId, Tables};
 
 use crate::support::{Op, World, at, every};
 
@@ -274,4 +275,112 @@ fn assistant_cannot_loosen_limits() {
         !world.perform(5, &Op::Resume).starts_with("no:"),
         "an assistant may resume what it paused itself"
     );
+}
+
+/// Each step with who takes it ("mia" is a person, "mcp:mia" her assistant), and the tier that the agent's
+/// schedules then have at least.
+#[test]
+fn runners_cannot_avoid_a_tier_that_a_person_raised() {
+    use kernel::backend::Tier::{External, LocalWrite};
+    let tables = &mut Tables::default();
+    let agent = World::new(every(60), Terms::default()).agent.unwrap();
+    let registered = kernel::agent::Definition {
+        backend: agent.backend,
+        tier: agent.tier,
+        credential: None,
+        repeatable: false,
+        price: agent.price,
+        by: None,
+        at: at(0),
+    };
+    let event = kernel::agent::Event::Registered(registered);
+    tables.apply(&EventBody::Agent(agent.name.clone(), event));
+    let refused = "no: a person gave a schedule of agent `ada` tier 2; only a person may add one with a lower tier";
+    type Step<'a> = (&'a str, u8, &'a str, Option<kernel::backend::Tier>, &'a str);
+    let story: [Step<'_>; 16] = [
+        ("mcp:mia", 1, "add", None, "none"),
+        ("mia", 2, "add", None, "none"),
+        ("mia", 2, "edit", Some(External), "2"),
+        ("mcp:mia", 3, "add", None, refused),
+        ("mcp:mia", 3, "add", Some(LocalWrite), refused),
+        ("agent", 3, "add", None, refused),
+        ("mcp:mia", 3, "add", Some(External), "2"),
+        // An edit of the time is no way around it, but another prompt is.
+        ("mcp:mia", 1, "rename", None, "2"),
+        ("mcp:mia", 1, "edit", None, refused),
+        // A person may.
+        ("mia", 4, "add", None, "2"),
+        // Removing the raised schedule is no way around it either, unless a person does it.
+        ("mcp:mia", 2, "remove", None, "2"),
+        ("mcp:mia", 5, "add", None, refused),
+        ("mia", 6, "add", Some(LocalWrite), "2"),
+        ("mia", 7, "add", Some(External), "2"),
+        ("mia", 7, "edit", None, "2"),
+        ("mia", 6, "remove", None, "2"),
+    ];
+    for (step, (by, number, what, tier, expected)) in story.into_iter().enumerate() {
+        let done = take_step(tables, (by, number, what, tier));
+        assert_eq!(done, expected, "step {step}: {by} {what} {number}");
+    }
+    // Without the raise that an assistant removed, each raise ends when a person lowers or removes it.
+    let mut agent: Agent = tables.get::<Agent>(&agent.name).cloned().unwrap();
+    assert_eq!((agent.raised_to_1, agent.raised_to_2), (0, 1));
+    agent.raised_to_2 = 0;
+    assert_eq!(agent.raised_tier(), None);
+}
+
+/// Returns the tier that people gave the agent's schedules after the step, or the refusal.
+fn take_step(
+    tables: &mut Tables,
+    (by, number, what, tier): (&str, u8, &str, Option<kernel::backend::Tier>),
+) -> String {
+    let id = format!("sch_0000000{number}").parse().unwrap();
+    let agent = tables.get::<Agent>(&"ada".parse().unwrap()).cloned().unwrap();
+    let schedule = tables.get::<Schedule>(&id).cloned();
+    let progress = tables.get::<Progress>(&id).cloned();
+    let world = World::new(every(60), Terms::default());
+    let mut definition = Definition { tier, ..world.definition.clone() };
+    match what {
+        "rename" => definition.name = "other".to_owned(),
+        "edit" => *definition.action.text_mut() = "another prompt".into(),
+        _ => {}
+    }
+    let definition = Box::new(definition);
+    let caller = AgentCaller {
+        agent: &agent,
+        run: None,
+        added_in_batch: 0,
+        may_manage_others: false,
+        runs_may_add: true,
+    };
+    let is_agent = by == "agent";
+    let person = Actor::token_holder("mia".parse().unwrap(), Role::Operator);
+    let actor = match by {
+        "mia" => person,
+        "agent" => Actor::token_holder("ada".parse().unwrap(), Role::Runner),
+        _ => person.into_assistant(),
+    };
+    let context = ScheduleContext {
+        id: &id,
+        schedule: schedule.as_ref(),
+        progress: progress.as_ref(),
+        agent: Some(&agent),
+        upstream: &[],
+        fired: None,
+        caller: is_agent.then_some(caller),
+        now: at(1),
+    };
+    let command = match what {
+        "add" => Command::Add { definition, paused: false },
+        "remove" => Command::Remove,
+        _ => Command::Edit { definition },
+    };
+    match decide(context, &actor, command) {
+        Ok(events) => {
+            events.iter().for_each(|event| tables.apply(event));
+            let agent = tables.get::<Agent>(&agent.name).unwrap();
+            agent.raised_tier().map_or("none".to_owned(), |tier| tier.to_string())
+        }
+        Err(refusal) => format!("no: {refusal}"),
+    }
 }

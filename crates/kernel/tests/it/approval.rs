@@ -373,7 +373,18 @@ fn approval_by(world: &mut World, name: &str, role: Role, is_signed: bool) -> Op
 
 /// A run parked under this posture and these approvers, of a schedule that `authors` wrote.
 fn parked_by(authors: &[&str], posture: Posture, approvers: Approvers) -> World {
+    parked_with_agent_of(vec![Principal::parse("tom")], authors, posture, approvers)
+}
+
+/// The same, where these principals registered and changed the agent.
+fn parked_with_agent_of(
+    agent_authors: Vec<Principal>,
+    authors: &[&str],
+    posture: Posture,
+    approvers: Approvers,
+) -> World {
     let mut world = World::new(every(60), Terms::default());
+    world.agent.as_mut().unwrap().changed_by = agent_authors;
     world.policy =
         PolicySetup { posture, approvers, signatures_hold: true, ..PolicySetup::default() };
     let (first, later) = authors.split_first().unwrap();
@@ -452,6 +463,36 @@ fn authors_cannot_approve_where_personal_tokens_are_needed() {
             let mut world = parked_by(authors, posture, approvers);
             let approval = approval_by(&mut world, name, Role::Operator, is_signed);
             assert_eq!(world.perform(70, &approval), expected, "{authors:?} {posture} {name}");
+        }
+    }
+}
+
+/// As an author of the schedule is: `ada` wrote it here, and `eve` or another registered or changed the agent.
+#[test]
+fn authors_of_the_agent_cannot_approve_where_personal_tokens_are_needed() {
+    let two = Approvers { persons: 2, role: Role::Operator };
+    let one = Approvers::default();
+    let author = "no: `eve` registered or changed the agent, but approval `A` needs another person";
+    // Authors of the agent, posture, required approvers, whether signed, and the results for eve and bob.
+    type Case<'a> = (&'a [&'a str], Posture, Approvers, bool, [&'a str; 2]);
+    let table: [Case<'_>; 8] = [
+        (&["eve"], Posture::Staging, one, false, [APPROVED, APPROVED]),
+        (&["eve"], Posture::Staging, two, false, [author, "assented by bob"]),
+        (&["tom", "eve"], Posture::Staging, two, false, [author, "assented by bob"]),
+        (&["eve"], Posture::StrictProd, one, true, [author, APPROVED]),
+        (&["tom"], Posture::StrictProd, one, true, [APPROVED, APPROVED]),
+        (&["mcp:eve", "tom"], Posture::StrictProd, one, true, [author, APPROVED]),
+        // The unknown author could be any of them; an agent of an older version has no known author.
+        (&["uid:7"], Posture::StrictProd, one, true, ["assented by eve", "assented by bob"]),
+        (&[], Posture::StrictProd, one, true, ["assented by eve", "assented by bob"]),
+    ];
+    for (agent_authors, posture, approvers, is_signed, expected) in table {
+        for (name, expected) in ["eve", "bob"].into_iter().zip(expected) {
+            let changed_by = agent_authors.iter().map(|it| Principal::parse(it)).collect();
+            let mut world = parked_with_agent_of(changed_by, &["ada"], posture, approvers);
+            let approval = approval_by(&mut world, name, Role::Operator, is_signed);
+            let done = world.perform(70, &approval);
+            assert_eq!(done, expected, "{agent_authors:?} {posture} {name}");
         }
     }
 }

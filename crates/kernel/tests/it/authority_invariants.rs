@@ -184,6 +184,9 @@ impl World {
             credential: None,
             schedules_made: 0,
             denials: 0,
+            raised_to_1: 0,
+            raised_to_2: 0,
+            changed_by: Vec::new(),
             registered_at: at(0),
             changed_at: at(0),
         }

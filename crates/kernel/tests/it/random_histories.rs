@@ -89,6 +89,9 @@ fn agent() -> Agent {
         price: kernel::money::Price::default(),
         schedules_made: 0,
         denials: 0,
+        raised_to_1: 0,
+        raised_to_2: 0,
+        changed_by: Vec::new(),
         registered_at: at(0),
         changed_at: at(0),
     }

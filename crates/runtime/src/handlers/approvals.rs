@@ -161,6 +161,8 @@ impl ToError for Refusal {
             }
             Refusal::Author { .. } => Error::new(Code::RoleTooLow, self)
                 .hint("ask an approver who did not write it; you can still deny it"),
+            Refusal::AgentAuthor { .. } => Error::new(Code::RoleTooLow, self)
+                .hint("ask an approver who did not set up the agent; you can still deny it"),
             Refusal::NotPersonal(_) => errors::not_personal(self),
             Refusal::PolicyChanged(_) => Error::new(Code::NotNow, self).hint(
                 "deny it, and request a new approval by the active rules with `midwatch run retry`",
@@ -226,6 +228,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         needs: wire_requirements(approval),
         assents: approval.assents.iter().map(|it| it.by.clone()).collect(),
         authors: approval.authors.iter().map(ToString::to_string).collect(),
+        agent_authors: approval.agent_authors.iter().map(ToString::to_string).collect(),
         ruling: policy::wire_decision(&approval.ruling),
         action_hash: approval.action_hash.clone(),
         plan_hash: approval.plan_hash.clone(),

@@ -80,6 +80,35 @@ fn check_signed_approval(mut world: World) {
     assert_eq!(rebuilt["rebuilt"]["differences"], 0);
 }
 
+/// Max wrote the schedule and ada set up its agent, so neither of them may approve.
+#[test]
+fn strict_prod_counts_who_changed_the_agent_as_an_author() {
+    let mut world = World::new();
+    world.set("MIDWATCH_POSTURE", "strict-prod");
+    let (maintainer, ada, ada_key) = add_people(&world);
+    let (_, bob_key) = add_person(&world, Some(&maintainer), "bob", "operator");
+    let daemon = world.up();
+    let schedule = add_tier_2_schedule(&world, Some(&maintainer));
+    let changed = world.json_as(&ada, &["agent", "edit", "ada", "--time-limit", "50s"]);
+    assert_eq!(changed["changed"], true, "{changed}");
+    let (_, approval) = request_approval(&world, &schedule);
+    let shown = world.json(&["approval", "show", &approval]);
+    let authors = (&shown["approval"]["authors"], &shown["approval"]["agent_authors"]);
+    assert_eq!(authors, (&json!(["max"]), &json!(["max", "ada"])));
+
+    let hers = sign(&world, &approval, &ada_key);
+    let refused = json_by(&world, None, &approve_signed(&approval, &hers));
+    assert_eq!(code(&refused), "role_too_low");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`ada` registered or changed the agent"), "{message}");
+    let his = sign(&world, &approval, &bob_key);
+    let decided = json_by(&world, None, &approve_signed(&approval, &his));
+    assert_eq!(decided["approval"]["decided_by"], "bob", "{decided}");
+    daemon.stop();
+    let rebuilt = world.json_as(&maintainer, &["ledger", "rebuild"]);
+    assert_eq!(rebuilt["rebuilt"]["differences"], 0);
+}
+
 /// A command without a daemon uses its own configuration, which must not lower the posture.
 #[test]
 fn strict_prod_cannot_be_left_without_a_maintainer() {

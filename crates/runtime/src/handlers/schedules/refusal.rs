@@ -19,6 +19,8 @@ impl ToError for Refusal {
             Refusal::NeverFires(_) => with_code(Code::InvalidInput)
                 .hint("`midwatch schedule next` shows when a trigger fires; check `start_at` and `end_at` too"),
             Refusal::TierTooLow { .. } => with_code(Code::TierTooLow).hint("omit --tier, or raise it"),
+            Refusal::TierWasRaised { min, .. } => with_code(Code::TierTooLow)
+                .hint(format!("give it tier {min}, or ask a person to add it")),
             Refusal::PromptVisible(agent) => with_code(Code::InvalidInput).hint(format!(
                 "`midwatch agent edit {agent} --prompt-as stdin`, or omit --sensitive"
             )),
