@@ -35,6 +35,8 @@ const LIMITS: Limits = Limits {
     tokens_per_agent: 1_000,
     money: money(1_500),
     money_per_agent: money(1_000),
+    changes_per_agent: 0,
+    bytes_per_agent: 0,
 };
 /// A millionth for each token, and ten for each attempt.
 const PRICE: Price = Price { input: money(1_000_000), output: money(1_000_000), run: money(10) };

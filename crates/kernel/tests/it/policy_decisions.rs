@@ -43,6 +43,8 @@ const LIMITS: Limits = Limits {
     tokens_per_agent: 0,
     money: Money::ZERO,
     money_per_agent: Money::ZERO,
+    changes_per_agent: 0,
+    bytes_per_agent: 0,
 };
 
 fn today() -> i64 {
