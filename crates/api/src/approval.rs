@@ -78,6 +78,9 @@ pub struct Approval {
     pub state: ApprovalState,
     pub run_id: String,
     pub schedule_id: String,
+    /// The name of the schedule; absent if it was removed, and in the answer of a decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
     /// The agent that the plan prompts; absent if the plan calls a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,

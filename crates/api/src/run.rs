@@ -58,6 +58,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_id: Option<String>,
     pub schedule_id: Option<String>,
+    /// The name of the schedule; absent if it was removed, and in the answers of changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
     /// The nominal time of the slot; absent for a run that was started manually.
     pub slot: Option<String>,
     pub origin: RunOrigin,

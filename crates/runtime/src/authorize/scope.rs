@@ -77,11 +77,8 @@ impl Scope {
         if actor.is_assistant() {
             self.check_policy(actor, &request, None).await?;
             self.check_scheduled_calls(actor, &request).await?;
-            let decision = self.policy.evaluate(actor, capability, None, Details::default());
-            return match decision.verdict {
-                Verdict::Allow => Ok(request),
-                Verdict::Ask | Verdict::Deny => Err(errors::role_too_low(actor, Role::Operator)),
-            };
+            self.check_assistant_may_read(actor, capability)?;
+            return Ok(request);
         }
         let scope = self.runner_scope(actor, capability, None).await?;
         let too_low = || errors::role_too_low(actor, Role::Operator);
@@ -124,6 +121,32 @@ impl Scope {
             Subject::NewSchedules(_) | Subject::Installation => return Err(too_low()),
         }
         Ok(request)
+    }
+
+    /// The agent whose objects alone a caller may refer to. `None` for a caller that may refer to all.
+    pub(crate) async fn limited_to(
+        &self,
+        actor: &Actor,
+        request: &Request,
+    ) -> Result<Option<AgentName>, Error> {
+        if actor.role != Role::Runner || actor.tool_call_run().is_some() {
+            return Ok(None);
+        }
+        let capability = read_capability(request);
+        if actor.is_assistant() {
+            return self.check_assistant_may_read(actor, capability).map(|()| None);
+        }
+        let too_low = || errors::role_too_low(actor, Role::Operator);
+        let scope = self.runner_scope(actor, capability, None).await?.ok_or_else(too_low)?;
+        Ok((!scope.may_manage_others).then_some(scope.agent))
+    }
+
+    fn check_assistant_may_read(&self, actor: &Actor, capability: &str) -> Result<(), Error> {
+        let decision = self.policy.evaluate(actor, capability, None, Details::default());
+        match decision.verdict {
+            Verdict::Allow => Ok(()),
+            Verdict::Ask | Verdict::Deny => Err(errors::role_too_low(actor, Role::Operator)),
+        }
     }
 
     /// The agent that a caller acts for. `None` for people, who act for themselves.

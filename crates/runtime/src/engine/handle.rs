@@ -81,7 +81,9 @@ impl LocalHandle {
         if actor.role < least_role {
             return Err(errors::role_too_low(actor, least_role));
         }
-        let request = self.authorize(call.request).await?;
+        let mut request = call.request;
+        engine.references.complete(actor, &mut request).await?;
+        let request = self.authorize(request).await?;
         let caller = Caller::new(actor.clone(), key, call.progress);
         let response = request.serve(engine, &caller).await?;
         Ok(match caller.is_replayed() {

@@ -31,6 +31,7 @@ use crate::authorize::authenticate::{Authenticator, Credentials};
 use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
 use crate::authorize::policy::Policy;
+use crate::authorize::references::References;
 use crate::authorize::scope::Scope;
 use crate::authorize::stop_switch::StopSwitch;
 use crate::authorize::tokens::Tokens;
@@ -90,6 +91,7 @@ pub struct Parts {
     pub(crate) audit: Arc<Audit>,
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) policy: Arc<Policy>,
+    pub(crate) references: References,
     pub(crate) scope: Arc<Scope>,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) approvals: Arc<Approvals>,

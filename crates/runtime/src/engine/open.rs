@@ -21,6 +21,7 @@ use crate::authorize::authenticate::Authenticator;
 use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
 use crate::authorize::policy::Policy;
+use crate::authorize::references::References;
 use crate::authorize::scope::Scope;
 use crate::authorize::stop_markers::StopMarkers;
 use crate::authorize::stop_switch::StopSwitch;
@@ -313,6 +314,7 @@ fn build(components: Components, base: Base) -> Parts {
         transactions: transactions.clone(),
         installation: installation.clone(),
     };
+    let references = References { store: store.clone(), scope: scope.clone() };
     Parts {
         store,
         time,
@@ -334,6 +336,7 @@ fn build(components: Components, base: Base) -> Parts {
         audit,
         authenticator,
         policy,
+        references,
         scope,
         budgets,
         approvals,

@@ -40,7 +40,7 @@ impl Serve<RunList> for Engine {
             limit: list.limit,
             cursor: list.cursor,
         };
-        let (runs, cursor) = pages::page::<RunId, _>(&*self.store, page, |item| {
+        let (mut runs, cursor) = pages::page::<RunId, _>(&*self.store, page, |item| {
             let (id, run) = decode_listed::<Run>(item)?;
             let of = run.agent.as_ref().map(|agent| agent.as_str());
             let matches = (agent.is_none() || agent == of)
@@ -48,6 +48,7 @@ impl Serve<RunList> for Engine {
             Ok(matches.then(|| wire(&id, &run)))
         })
         .await?;
+        self.name_runs(&mut runs).await?;
         Ok(Runs { runs, cursor })
     }
 }
@@ -72,6 +73,7 @@ impl Serve<RunShow> for Engine {
                 Source::Event(id) => RunSource::Event(id),
             });
         }
+        self.name_runs(std::slice::from_mut(&mut shown)).await?;
         Ok(RunShown { run: shown })
     }
 }
@@ -215,6 +217,7 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
         state: run_state(&run.state),
         approval_id: run.approval.as_ref().map(ToString::to_string),
         schedule_id: Some(run.schedule.to_string()),
+        schedule_name: None,
         slot: run.slot.map(rfc3339),
         origin: run_origin(run.origin),
         source: None,

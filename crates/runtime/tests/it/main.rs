@@ -23,6 +23,8 @@ mod notify;
 #[cfg(test)]
 mod policy_preview;
 #[cfg(test)]
+mod references;
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod reopen;

@@ -8,8 +8,12 @@ use clap::Args;
 use super::{shell_line, tier};
 use crate::access::send;
 use crate::cli::support::page::Page;
-use crate::cli::support::render::table_with_cursor;
+use crate::cli::support::table::{Column, shortened, table_with_cursor, whole};
 use crate::context::Context;
+use crate::view::View;
+
+const COLUMNS: [Column; 4] =
+    [shortened("NAME", 16), whole("BACKEND"), whole("TIER"), shortened("TARGET", 12)];
 
 /// List agents by name
 #[derive(Debug, Args)]
@@ -21,11 +25,13 @@ pub(in crate::cli) struct List {
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
     let List { page: Page { limit, cursor } } = list;
     let answer = send(context, AgentList { limit, cursor, ..AgentList::default() }).await?;
-    context.output.show(&answer, |answer| render(&answer.agents, answer.cursor.as_deref()));
+    context
+        .output
+        .show(&answer, |answer| render(&answer.agents, answer.cursor.as_deref(), &context.view));
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(agents: &[Agent], cursor: Option<&str>) -> String {
+fn render(agents: &[Agent], cursor: Option<&str>, view: &View) -> String {
     if agents.is_empty() {
         return "no agents yet; register one with `midwatch agent add NAME --backend builtin`"
             .into();
@@ -33,7 +39,7 @@ fn render(agents: &[Agent], cursor: Option<&str>) -> String {
     let rows = agents
         .iter()
         .map(|agent| [agent.name.clone(), agent.backend.clone(), tier(agent), target(agent)]);
-    table_with_cursor(["NAME", "BACKEND", "TIER", "TARGET"], rows, cursor)
+    table_with_cursor(view, COLUMNS, rows, cursor)
 }
 
 /// Where its prompts go.

@@ -141,7 +141,7 @@ pub(super) async fn run(
         true => dry_run_report(plan),
         false => import_plan(context, plan).await?,
     };
-    context.output.show(&report, render::report);
+    context.output.show(&report, |report| render::report(report, &context.view));
     match report.imported.is_empty() {
         true => Ok(ExitCode::from(NOTHING_TO_DO)),
         false => Ok(ExitCode::SUCCESS),

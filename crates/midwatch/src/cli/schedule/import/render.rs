@@ -5,15 +5,17 @@ use calendar::{Zone, parse_instant};
 use super::plan::{Skipped, SourcePosition};
 use super::{Imported, Report};
 use crate::cli::schedule::upcoming::when;
-use crate::cli::support::render::{count_of, paragraphs, table};
+use crate::cli::support::render::{count_of, paragraphs};
+use crate::cli::support::table::{Column, shortened, table, whole};
+use crate::view::View;
 
 /// The next times to show per schedule.
 const NEXT_SHOWN_MAX: usize = 3;
 
-pub(super) fn report(report: &Report) -> String {
+pub(super) fn report(report: &Report, view: &View) -> String {
     let imported = match report.dry_run {
         true => paragraphs(report.imported.iter().map(dry_run_entry)),
-        false => imported_table(&report.imported),
+        false => imported_table(&report.imported, view),
     };
     paragraphs([imported, skipped(&report.left_out), summary(report)])
 }
@@ -38,7 +40,7 @@ fn next_times(imported: &Imported) -> String {
     times.collect::<Vec<_>>().join(", ")
 }
 
-fn imported_table(imported: &[Imported]) -> String {
+fn imported_table(imported: &[Imported], view: &View) -> String {
     if imported.is_empty() {
         return String::new();
     }
@@ -51,7 +53,7 @@ fn imported_table(imported: &[Imported]) -> String {
             it.id.clone().unwrap_or_default(),
             it.name.clone(),
             if it.created == Some(true) { "added" } else { "already exists" }.to_owned(),
-            it.next.first().cloned().unwrap_or_default(),
+            it.next.first().map(|at| view.time(at)).unwrap_or_default(),
             when(&it.describe, &it.tz),
         ]
     });
@@ -63,7 +65,18 @@ fn imported_table(imported: &[Imported]) -> String {
         Some(SourcePosition::Line(_)) | None => "LINE",
         Some(SourcePosition::Entry(_)) => "ENTRY",
     };
-    paragraphs([table([from, "ID", "NAME", "", "NEXT", "WHEN"], rows), warnings])
+    paragraphs([table(view, columns(from), rows), warnings])
+}
+
+fn columns(from: &'static str) -> [Column; 6] {
+    [
+        whole(from),
+        whole("ID"),
+        shortened("NAME", 12),
+        whole(""),
+        whole("NEXT").or_left_out(1),
+        shortened("WHEN", 10).or_left_out(2),
+    ]
 }
 
 fn skipped(entries: &[Skipped]) -> String {
