@@ -15,6 +15,8 @@ mod clock;
 #[cfg(test)]
 mod clock_changes;
 #[cfg(test)]
+mod hidden_objects;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod maintenance;
