@@ -59,10 +59,13 @@ pub(super) async fn run(context: &Context, args: Status) -> Result<ExitCode, Err
 }
 
 fn render_capabilities(Capabilities { capabilities }: &Capabilities) -> String {
-    let rows = capabilities.iter().map(|Capability { name, supported, enabled, why, .. }| {
-        [name.clone(), yes_no(*supported), yes_no(*enabled), why.clone().unwrap_or_default()]
+    let rows = capabilities.iter().map(|it| {
+        let Capability { name, supported, enabled, why, containment, .. } = it;
+        let containment = containment.map(|it| it.description().to_owned());
+        let note = why.clone().or(containment).unwrap_or_default();
+        [name.clone(), yes_no(*supported), yes_no(*enabled), note]
     });
-    table(["CAPABILITY", "SUPPORTED", "ENABLED", "WHY NOT"], rows)
+    table(["CAPABILITY", "SUPPORTED", "ENABLED", "NOTE"], rows)
 }
 
 fn render_budgets(Budgets { budgets, left_out, until }: &Budgets) -> String {

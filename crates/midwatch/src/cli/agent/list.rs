@@ -30,10 +30,11 @@ fn render(agents: &[Agent], cursor: Option<&str>) -> String {
         return "no agents yet; register one with `midwatch agent add NAME --backend builtin`"
             .into();
     }
-    let rows = agents
-        .iter()
-        .map(|agent| [agent.name.clone(), agent.backend.clone(), tier(agent), target(agent)]);
-    table_with_cursor(["NAME", "BACKEND", "TIER", "TARGET"], rows, cursor)
+    let rows = agents.iter().map(|agent| {
+        let containment = agent.containment.map(|it| it.to_string()).unwrap_or_default();
+        [agent.name.clone(), agent.backend.clone(), tier(agent), containment, target(agent)]
+    });
+    table_with_cursor(["NAME", "BACKEND", "TIER", "CONTAINMENT", "TARGET"], rows, cursor)
 }
 
 /// Where its prompts go.

@@ -39,6 +39,7 @@ fn render(run: &Run) -> String {
         some("slot", &run.slot),
         Some(("origin", origin(run))),
         some("agent", &run.agent),
+        run.containment.map(|it| ("containment", it.description().to_owned())),
         Some(("attempt", run.attempt.to_string())),
         Some(("queued at", run.queued_at.clone())),
         some("started at", &run.started_at),
