@@ -173,6 +173,9 @@ impl StartupChecks {
             Is::Clock => opened.map(|_| "not behind the ledger".to_owned())?,
             Is::ClockAhead => opened.map(|_| "not far ahead of the ledger".to_owned())?,
             Is::Approvers => opened.map(|_| "enough approvers are set up".to_owned())?,
+            Is::ScheduleApprovers => {
+                opened.map(|_| "enough people besides authors can approve".to_owned())?
+            }
         };
         Some(Check::ok(check.name(), detail))
     }
