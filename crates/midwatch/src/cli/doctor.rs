@@ -223,8 +223,9 @@ fn check_separation(context: &Context) -> Option<Check> {
         false => Check::ok(name, "agents run as another user than you"),
         true => Check::warning(
             name,
-            "rules are advisory for `command` agents: they run as your user and can change your files and this data",
-            "run the daemon as a separate user, and give commands as that user",
+            "rules are advisory for `command` agents: they run as your user",
+            "they can read and change your files and this data; run the daemon as a separate user, and give commands as \
+             that user",
         ),
     })
 }

@@ -25,6 +25,8 @@ mod notify;
 #[cfg(test)]
 mod policy_preview;
 #[cfg(test)]
+mod races;
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod reopen;
