@@ -133,7 +133,7 @@ fn agent_that_is_not_contained_is_labelled_wherever_it_is_shown() {
     }
     assert!(world.ok(&["agent", "list"]).contains("advisory"));
     let page = pending.form(&[("token", &daemon.token)]).body;
-    assert!(page.contains("advisory (runs as the daemon&#39;s user)"), "{page}");
+    assert!(page.contains(label), "{page}");
     assert_eq!(world.json(&["agent", "show", "ada"])["agent"]["containment"], "advisory");
     assert_eq!(world.json(&["run", "show", run])["run"]["containment"], "advisory");
     let shown = world.json(&["approval", "show", approval]);
