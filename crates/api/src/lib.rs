@@ -27,6 +27,7 @@ mod words;
 pub use agent::{
     Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
     AgentSettings, AgentShow, AgentShown, AgentTest, AgentTestResult, AgentTested, Agents,
+    Containment,
 };
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalRequirements, ApprovalShow,

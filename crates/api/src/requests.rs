@@ -38,6 +38,16 @@ pub enum Subject<'a> {
     Installation,
 }
 
+impl Subject<'_> {
+    /// The id of the one schedule or run, by which rules of the policy can name it.
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Subject::Schedule(id) | Subject::Run(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
 /// What a field of a request refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Referent {

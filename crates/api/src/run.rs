@@ -5,6 +5,7 @@ use std::ops::Not;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Containment;
 use crate::words::words;
 
 words! {
@@ -68,6 +69,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RunSource>,
     pub agent: Option<String>,
+    /// What contains the agent now. Only `run show` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
     /// Attempts that were started.
     pub attempt: u32,
     pub queued_at: String,

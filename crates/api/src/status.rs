@@ -5,9 +5,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Authority;
 use crate::notice::Channel;
 use crate::words::words;
+use crate::{Authority, Containment};
 
 words! {
     /// How strict an installation is.
@@ -91,6 +91,9 @@ pub struct Capability {
     /// Whether the feature is off unless the configuration turns it on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opt_in: bool,
+    /// Of a backend: what contains its agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
 }
 
 /// What the installation has used in the present UTC day.

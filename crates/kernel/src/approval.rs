@@ -175,6 +175,25 @@ pub struct Requirements {
     pub needs_signature: bool,
 }
 
+impl Requirements {
+    /// What a policy decision requires for a plan with these authors of its schedule and of its agent.
+    pub fn of(
+        ruling: &PolicyDecision,
+        authors: &[Principal],
+        agent_authors: &[Principal],
+    ) -> Requirements {
+        let PolicyDecision { approvers, posture, .. } = ruling;
+        let needs_signature = posture.trust().signed_approvals;
+        let needs_personal_token = needs_signature || 1 < approvers.persons;
+        // An unknown author could be one of the approvers, so one more is required.
+        let has_unknown_author =
+            authors.is_empty() || authors.iter().chain(agent_authors).any(Principal::is_impersonal);
+        let extra = u8::from(needs_personal_token && has_unknown_author);
+        let persons = approvers.persons.saturating_add(extra);
+        Requirements { persons, role: approvers.role, needs_personal_token, needs_signature }
+    }
+}
+
 /// The approval after an event.
 pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
     if let Event::Requested(requested) = event {
@@ -239,20 +258,7 @@ impl NounState for Approval {
 impl Approval {
     /// Who must approve, and how.
     pub fn requirements(&self) -> Requirements {
-        let PolicyDecision { approvers, posture, .. } = &self.ruling;
-        let needs_signature = posture.trust().signed_approvals;
-        let needs_personal_token = needs_signature || 1 < approvers.persons;
-        // An unknown author could be one of the approvers, so one more is required.
-        let has_unknown_author =
-            self.authors.is_empty() || self.all_authors().any(Principal::is_impersonal);
-        let extra = u8::from(needs_personal_token && has_unknown_author);
-        let persons = approvers.persons.saturating_add(extra);
-        Requirements { persons, role: approvers.role, needs_personal_token, needs_signature }
-    }
-
-    /// The authors of the schedule and those of the agent.
-    fn all_authors(&self) -> impl Iterator<Item = &Principal> {
-        self.authors.iter().chain(&self.agent_authors)
+        Requirements::of(&self.ruling, &self.authors, &self.agent_authors)
     }
 
     /// The decisions of everyone who approved, in order.

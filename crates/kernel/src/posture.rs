@@ -102,6 +102,8 @@ pub enum Check {
     ClockAhead,
     /// Too few people can approve.
     Approvers,
+    /// Too few people besides its authors can approve the runs of a schedule.
+    ScheduleApprovers,
 }
 
 /// What a finding of a check leads to, from least to most strict.
@@ -289,7 +291,7 @@ impl Default for Flags {
 
 impl Check {
     /// In the order in which they run.
-    pub const ALL: [Check; 12] = [
+    pub const ALL: [Check; 13] = [
         Check::Files,
         Check::Secrets,
         Check::SharedSecrets,
@@ -302,6 +304,7 @@ impl Check {
         Check::Clock,
         Check::ClockAhead,
         Check::Approvers,
+        Check::ScheduleApprovers,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -318,6 +321,7 @@ impl Check {
             Check::Clock => "clock",
             Check::ClockAhead => "clock ahead",
             Check::Approvers => "approvers",
+            Check::ScheduleApprovers => "schedule approvers",
         }
     }
 
@@ -330,6 +334,8 @@ impl Check {
             Check::CoreDumps | Check::Ledger | Check::Clock | Check::Approvers => {
                 (Refuse, Warn, Warn)
             }
+            // The other schedules run.
+            Check::ScheduleApprovers => (Warn, Warn, Warn),
         };
         match posture {
             Posture::StrictProd => strict,
@@ -374,16 +380,20 @@ pub fn check_approvers(trust: Trust, people: usize, persons: u8) -> Option<Findi
     let needed = trust.approvers_min + usize::from(persons.saturating_sub(1));
     (found < needed).then(|| {
         let what = format!("{found} of {needed} required approvers are set up");
-        let (key, how) = match trust.signed_approvals {
-            true => (" --key KEY", "; each approver creates a key with `midwatch approval key NAME`"),
-            false => ("", ""),
-        };
-        let fix = format!(
-            "add one with `midwatch token create --name NAME --role operator{key}`, which also works \
-             while no daemon runs{how}"
-        );
-        Finding::new(Check::Approvers, what, fix)
+        Finding::new(Check::Approvers, what, how_to_add_approver(trust))
     })
+}
+
+/// How to add a person who can approve.
+pub(crate) fn how_to_add_approver(trust: Trust) -> String {
+    let (key, how) = match trust.signed_approvals {
+        true => (" --key KEY", "; each approver creates a key with `midwatch approval key NAME`"),
+        false => ("", ""),
+    };
+    format!(
+        "add one with `midwatch token create --name NAME --role operator{key}`, which also works while no \
+         daemon runs{how}"
+    )
 }
 
 /// Finds a clock that is behind the last entry of the ledger, or so far ahead of it that it is probably wrong: entries with

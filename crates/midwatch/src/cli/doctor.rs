@@ -175,6 +175,9 @@ impl StartupChecks {
             Is::Clock => opened.map(|_| "not behind the ledger".to_owned())?,
             Is::ClockAhead => opened.map(|_| "not far ahead of the ledger".to_owned())?,
             Is::Approvers => opened.map(|_| "enough approvers are set up".to_owned())?,
+            Is::ScheduleApprovers => {
+                opened.map(|_| "enough people besides authors can approve".to_owned())?
+            }
         };
         Some(Check::ok(check.name(), detail))
     }
@@ -222,8 +225,9 @@ fn check_separation(context: &Context) -> Option<Check> {
         false => Check::ok(name, "agents run as another user than you"),
         true => Check::warning(
             name,
-            "agents run as your user and can read and change your files and this data",
-            "run the daemon as a separate user, and give commands as that user",
+            "rules are advisory for `command` agents: they run as your user",
+            "they can read and change your files and this data; run the daemon as a separate user, and give commands as \
+             that user",
         ),
     })
 }

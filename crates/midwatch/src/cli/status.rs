@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::view::View;
 
 const CAPABILITY_COLUMNS: [Column; 4] =
-    [whole("CAPABILITY"), whole("SUPPORTED"), whole("ENABLED"), shortened("WHY NOT", 10)];
+    [whole("CAPABILITY"), whole("SUPPORTED"), whole("ENABLED"), shortened("NOTE", 10)];
 const BUDGET_COLUMNS: [Column; 5] =
     [shortened("SCOPE", 14), whole("BUDGET"), whole("USED"), whole("LIMIT"), whole("")];
 const TOOL_COLUMNS: [Column; 11] = [
@@ -81,8 +81,11 @@ pub(super) async fn run(context: &Context, args: Status) -> Result<ExitCode, Err
 }
 
 fn render_capabilities(Capabilities { capabilities }: &Capabilities, view: &View) -> String {
-    let rows = capabilities.iter().map(|Capability { name, supported, enabled, why, .. }| {
-        [name.clone(), yes_no(*supported), yes_no(*enabled), why.clone().unwrap_or_default()]
+    let rows = capabilities.iter().map(|it| {
+        let Capability { name, supported, enabled, why, containment, .. } = it;
+        let containment = containment.map(|it| it.description().to_owned());
+        let note = why.clone().or(containment).unwrap_or_default();
+        [name.clone(), yes_no(*supported), yes_no(*enabled), note]
     });
     table(view, CAPABILITY_COLUMNS, rows)
 }

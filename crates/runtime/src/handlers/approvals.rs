@@ -222,6 +222,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         agent: plan.agent.as_ref().map(ToString::to_string),
         tool: plan.tool.as_ref().map(|tool| tool.name.clone()),
         tier: plan.tier.into(),
+        containment: plan.backend.as_ref().map(|it| wire::containment(it.containment())),
         requested_at: rfc3339(approval.requested_at),
         approve_by: approve_by.map(rfc3339),
         execute_by: execute_by.map(rfc3339),

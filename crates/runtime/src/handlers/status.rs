@@ -129,7 +129,8 @@ impl Engine {
             let supported = agents::supports(kind);
             let why = (!supported).then(|| "this version does not support the backend yet".into());
             let name = format!("agent.{kind}");
-            Capability { name, supported, enabled: supported, why, opt_in: false }
+            let containment = Some(wire::containment(kind.containment()));
+            Capability { name, supported, enabled: supported, why, opt_in: false, containment }
         });
         let posture = self.installation.posture;
         let switches = self.config.active().trust.switches(posture).map(|(name, off)| {
@@ -146,7 +147,8 @@ impl Engine {
                 None => None,
             };
             let (enabled, opt_in) = (why.is_none(), is_opt_in(name));
-            Capability { name: name.to_owned(), supported: true, enabled, why, opt_in }
+            let name = name.to_owned();
+            Capability { name, supported: true, enabled, why, opt_in, containment: None }
         });
         backends.chain(switches).collect()
     }

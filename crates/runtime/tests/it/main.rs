@@ -15,6 +15,8 @@ mod clock;
 #[cfg(test)]
 mod clock_changes;
 #[cfg(test)]
+mod hidden_objects;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod maintenance;
@@ -22,6 +24,8 @@ mod maintenance;
 mod notify;
 #[cfg(test)]
 mod policy_preview;
+#[cfg(test)]
+mod races;
 #[cfg(test)]
 mod references;
 #[cfg(test)]

@@ -12,8 +12,13 @@ use crate::cli::support::table::{Column, shortened, table_with_cursor, whole};
 use crate::context::Context;
 use crate::view::View;
 
-const COLUMNS: [Column; 4] =
-    [shortened("NAME", 16), whole("BACKEND"), whole("TIER"), shortened("TARGET", 12)];
+const COLUMNS: [Column; 5] = [
+    shortened("NAME", 16),
+    whole("BACKEND"),
+    whole("TIER"),
+    whole("CONTAINMENT"),
+    shortened("TARGET", 10),
+];
 
 /// List agents by name
 #[derive(Debug, Args)]
@@ -36,9 +41,10 @@ fn render(agents: &[Agent], cursor: Option<&str>, view: &View) -> String {
         return "no agents yet; register one with `midwatch agent add NAME --backend builtin`"
             .into();
     }
-    let rows = agents
-        .iter()
-        .map(|agent| [agent.name.clone(), agent.backend.clone(), tier(agent), target(agent)]);
+    let rows = agents.iter().map(|agent| {
+        let containment = agent.containment.map(|it| it.to_string()).unwrap_or_default();
+        [agent.name.clone(), agent.backend.clone(), tier(agent), containment, target(agent)]
+    });
     table_with_cursor(view, COLUMNS, rows, cursor)
 }
 

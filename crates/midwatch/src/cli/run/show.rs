@@ -43,6 +43,7 @@ fn render(run: &Run, view: &View) -> String {
         moment("slot", &run.slot),
         Some(("origin", origin(run))),
         some("agent", &run.agent),
+        run.containment.map(|it| ("containment", it.description().to_owned())),
         Some(("attempt", run.attempt.to_string())),
         Some(("queued", view.moment(&run.queued_at))),
         moment("started", &run.started_at),

@@ -307,6 +307,44 @@ fn too_few_approvers_are_refused_or_warned_of() {
     check("approvers", "midwatch token create", no_approver, [Refused, Warned, Warned]);
 }
 
+#[test]
+fn schedule_that_too_few_people_can_approve_is_warned_of() {
+    /// `author` adds a schedule of this tier for an agent that `registrar` registered.
+    fn schedule_of(world: &World, registrar: &str, author: &str, tier: &str) {
+        let (_, token) = world.create_token(registrar, "operator");
+        let agent = ["agent", "add", "bob", "--backend", "builtin"];
+        assert_eq!(world.code_as(&token, &agent), "ok");
+        let (_, token) = world.create_token(author, "operator");
+        let add = [&["schedule", "add"][..], &daily("standup", "bob", "x"), &["--tier", tier]];
+        assert_eq!(world.code_as(&token, &add.concat()), "ok");
+    }
+    let name = "schedule approvers";
+    let two_authors = |world: &mut World| schedule_of(world, "otto", "olga", "2");
+    check(name, "midwatch token create", two_authors, [Warned, Fine, Fine]);
+    check(name, "", |world| schedule_of(world, "olga", "olga", "2"), [Fine; 3]);
+    check(name, "", |world| schedule_of(world, "otto", "olga", "0"), [Fine; 3]);
+    let third_person = |world: &mut World| {
+        two_authors(world);
+        let key = create_key(world, "ida");
+        world.create_token_with(&["--name", "ida", "--role", "operator", "--key", &key]);
+    };
+    check(name, "", third_person, [Fine; 3]);
+    let paused = |world: &mut World| {
+        two_authors(world);
+        let listed = world.json(&["schedule", "list"]);
+        world.ok(&["schedule", "pause", listed["schedules"][0]["id"].as_str().unwrap()]);
+    };
+    check(name, "", paused, [Fine; 3]);
+
+    let mut world = sound();
+    two_authors(&mut world);
+    let doctor = world.json_with(&[("MIDWATCH_POSTURE", "strict-prod")], &["doctor"]);
+    let found = doctor["checks"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+    let expected =
+        "schedule `standup` needs 1 approver besides its authors `olga` and `otto`; 0 are set up";
+    assert_eq!(found["detail"], expected);
+}
+
 #[derive(Debug)]
 struct FutureClock;
 
