@@ -9,7 +9,7 @@ use kernel::agent::Agent;
 use kernel::backend::SecretRef;
 use kernel::posture::{self, Check, Consequence, Finding, Posture, Purpose};
 use kernel::token::{PersonName, Token};
-use kernel::{Noun, Timestamp, TokenId};
+use kernel::{Noun, TokenId};
 
 use crate::authorize::tokens::token_hash;
 use crate::commit::codec;
@@ -80,7 +80,7 @@ impl Engine {
         let last = self.store.head().await.map_err(errors::store)?.ts_us();
         // A new ledger has no time yet.
         if 0 < last {
-            found.extend(posture::check_clock(self.time.now(), Timestamp::from_micros(last)));
+            found.extend(posture::check_clock(self.time.shown(), self.time.ledger()));
         }
         // A token that cannot be read is not accepted either.
         let tokens = self.tokens.all().await.unwrap_or_default();

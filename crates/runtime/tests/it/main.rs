@@ -13,6 +13,7 @@ mod budget;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod clock_ahead;
 mod clock_changes;
 #[cfg(test)]
 mod lists;
