@@ -45,22 +45,24 @@ async fn clock_set_a_year_ahead_starts_nothing_until_it_is_set_right() {
         set(&world, HOUR_US).await;
         assert_eq!(started(&world), 1);
         let waiting = fire(&world, &add(&world, every("1d", "wait")).await).await;
+        let retried = fire(&world, &add(&world, every("1d", "fail")).await).await;
         wait_until_idle().await;
+        assert!(shown(&world, &retried).await.retry_at.is_some());
         world.set_clock(OCTOBER_US + YEAR_US);
         wait_until_idle().await;
-        assert_eq!(started(&world), 2, "a slot of the wrong year fired");
+        assert_eq!(started(&world), 3, "a slot of the wrong year fired");
         assert!(clock_status(&world).await.unwrap().contains("364 days ahead"));
         let refused = world.send(ScheduleFire { id: id.clone() }).await.unwrap_err();
         assert_eq!(refused.code, Code::UnsafeSetup, "{refused:?}");
-        // A slot is due by the time that has really passed; it waits, too. A run that is running may end.
+        // A slot and a retry are due by the time that has really passed; they wait, too. A run that is running may end.
         world.set_now(OCTOBER_US + YEAR_US + HOUR_US + MINUTE_US);
         world.backend.release(1);
         wait_until_idle().await;
         assert_eq!(shown(&world, &waiting).await.state.as_str(), "done");
-        assert_eq!(started(&world), 2);
+        assert_eq!(started(&world), 3);
         world.set_clock(OCTOBER_US + 2 * HOUR_US + MINUTE_US);
         wait_until_idle().await;
-        assert_eq!(started(&world), 3, "it goes on by itself");
+        assert_eq!(started(&world), 5, "both go on by themselves");
         assert_eq!(clock_status(&world).await, None);
         world.set_clock(OCTOBER_US + YEAR_US);
         wait_until_idle().await;

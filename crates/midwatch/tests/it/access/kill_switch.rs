@@ -217,6 +217,7 @@ fn check_freeze_during(mode: &str, processes: &str) {
 }
 
 /// Types `midwatch freeze` once.
+#[expect(clippy::disallowed_methods, reason = "measures how long a stop takes")]
 fn freeze_within_five_seconds(world: &World) -> Value {
     let typed = Instant::now();
     let frozen = world.json(&["freeze"]);

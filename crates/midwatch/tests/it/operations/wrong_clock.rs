@@ -1,12 +1,12 @@
 //! A clock that disagrees with the ledger, through the program: the ledger was written by another clock than the machine's.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use api::{AgentAdd, send};
 use futures::future::{BoxFuture, FutureExt, pending};
 use kernel::{Actor, Timestamp};
-use runtime::{Clock, Components, Engine, ReloadableConfig, Settings};
+use runtime::{Clock, Components, Engine, ReloadableConfig, Settings, SystemClock};
 use store_sqlite::Sqlite;
 
 use crate::support::world::{Daemon, World, agent_add};
@@ -63,8 +63,7 @@ pub(super) fn add_agent_at(world: &World, name: &str, now: Timestamp) {
 
 /// The machine's clock, moved by some days.
 fn days_from_now(days: i64) -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
-    Timestamp::from_micros(i64::try_from(now).unwrap() + days * DAY_US)
+    SystemClock.now().after_us(days * DAY_US)
 }
 
 /// A world whose last entry was written then. No process has opened it since.
