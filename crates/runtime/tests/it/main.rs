@@ -14,6 +14,7 @@ mod budget;
 mod clock;
 #[cfg(test)]
 mod clock_ahead;
+#[cfg(test)]
 mod clock_changes;
 #[cfg(test)]
 mod lists;
