@@ -233,7 +233,8 @@ pub struct LedgerStatus {
     pub stopped: Option<String>,
     /// The result so far of the background check of ledger and tables.
     pub check: String,
-    /// How far the clock is behind the last entry; absent if it is not.
+    /// How the clock disagrees with the ledger: it is behind the last entry, or so far ahead that nothing starts; absent if it
+    /// does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
 }

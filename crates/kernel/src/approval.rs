@@ -15,6 +15,7 @@ use crate::actor::Role;
 use crate::agent::AgentName;
 use crate::backend::{Backend, SecretRef, Tier};
 use crate::id::timed_id;
+use crate::installation::CLOCK_ERROR_US_MAX;
 use crate::noun::NounState;
 use crate::policy_decision::{PolicyDecision, Request};
 use crate::principal::Principal;
@@ -275,16 +276,22 @@ impl Approval {
 
     /// The cause of its expiry, if it has expired.
     fn expiry_cause(&self, now: Timestamp) -> Option<Cause> {
-        let what = match self.state {
-            State::Pending { approve_by } if approve_by <= now => {
-                "the approval was not decided in time"
+        let (deadline, within_us, what) = match self.state {
+            State::Pending { approve_by } => {
+                (approve_by, APPROVE_WITHIN_US, "the approval was not decided in time")
             }
-            State::Approved { execute_by } if execute_by <= now => {
-                "it was approved but did not start in time"
+            State::Approved { execute_by } => {
+                (execute_by, EXECUTE_WITHIN_US, "it was approved but did not start in time")
             }
-            _ => return None,
+            State::Denied | State::Consumed | State::Lapsed(_) => return None,
         };
-        Some(Cause::new("expired", what))
+        if deadline <= now {
+            return Some(Cause::new("expired", what));
+        }
+        // Time goes back only when a maintainer accepts a corrected clock.
+        let latest = now.after_us(within_us.saturating_add(CLOCK_ERROR_US_MAX));
+        (latest < deadline)
+            .then(|| Cause::new("expired", "its deadline was set by a clock that was ahead"))
     }
 
     /// Checks that it allows starting this plan, which has this hash.

@@ -74,6 +74,8 @@ pub enum DisabledBy {
 /// A clock that is this much ahead of the ledger is probably wrong.
 const CLOCK_AHEAD_DAYS_MAX: i64 = 30;
 const DAY_US: i64 = 86_400_000_000;
+const FIX_CLOCK: &str =
+    "set the clock; if it is right, start the daemon with `midwatch up --accept-clock`";
 
 /// A check that runs before the daemon starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -399,20 +401,27 @@ pub(crate) fn how_to_add_approver(trust: Trust) -> String {
 /// Finds a clock that is behind the last entry of the ledger, or so far ahead of it that it is probably wrong: entries with
 /// its time would pause the installation until that time has come.
 pub fn check_clock(now: Timestamp, last: Timestamp) -> Option<Finding> {
+    check_clock_ahead(now, last).or_else(|| check_clock_behind(now, last))
+}
+
+/// Finds a clock that is so far ahead of the last entry of the ledger, or of the time that is known otherwise, that it is
+/// probably wrong.
+pub fn check_clock_ahead(now: Timestamp, last: Timestamp) -> Option<Finding> {
     let ahead_days = now.as_micros().saturating_sub(last.as_micros()) / DAY_US;
-    if CLOCK_AHEAD_DAYS_MAX <= ahead_days {
+    (CLOCK_AHEAD_DAYS_MAX <= ahead_days).then(|| {
         let what = format!("the clock is {ahead_days} days ahead of the last entry of the ledger");
-        let fix = "set the clock; if it is right, start with `midwatch up --accept-clock`";
-        return Some(Finding::new(Check::ClockAhead, what, fix));
-    }
+        Finding::new(Check::ClockAhead, what, FIX_CLOCK)
+    })
+}
+
+fn check_clock_behind(now: Timestamp, last: Timestamp) -> Option<Finding> {
     let behind = last.as_micros().saturating_sub(now.as_micros());
     (0 < behind).then(|| {
         let what = format!(
             "the clock is {} s behind the last entry of the ledger",
             (behind as u64).div_ceil(1_000_000)
         );
-        let fix = "set the clock; if it is right, start with `midwatch up --accept-clock`";
-        Finding::new(Check::Clock, what, fix)
+        Finding::new(Check::Clock, what, FIX_CLOCK)
     })
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use api::wire::{self, Hello};
 use api::{ApiRequest, Call, Code, Error, Handle, ProgressSink, Request, Response};
+use kernel::posture::Finding;
 use runtime::{Credentials, Engine, LocalHandle, ProcessOrigin, StopMarkers, StopTarget};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::warn;
@@ -92,6 +93,9 @@ impl Access {
                     token: ours.token.as_ref(),
                     assistant: ours.assistant,
                 };
+                if let Some(Finding { problem, fix, .. }) = engine.untrusted_clock() {
+                    warn!("{problem}, so only reads and stops work; {fix}");
+                }
                 let handle = engine.handle(engine.authenticate(credentials).await?);
                 return Ok(Access::Directory { handle, engine, lock });
             }

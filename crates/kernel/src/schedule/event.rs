@@ -192,6 +192,8 @@ pub enum MovedWhy {
     Finished,
     /// The time zone's rules changed since the next slot was computed.
     TzRebased,
+    /// Slots were decided by a clock that was ahead, and a maintainer accepted the corrected one.
+    ClockCorrected,
 }
 
 /// A backfill of past slots was started.

@@ -13,12 +13,14 @@ pub(crate) mod startup_checks;
 use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agents::AgentBackend;
 use api::Error;
 use api::wire::Secret;
 use kernel::Actor;
+use kernel::posture::Finding;
 use ledger::Chain;
 use store::Store;
 use tokio::task::spawn_blocking;
@@ -152,6 +154,16 @@ impl Engine {
     /// The caller of a network request, by its token alone: an assistant, unless the token is an agent's or observer's own.
     pub async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
         self.authenticator.authenticate_token(token).await
+    }
+
+    /// The person who starts the daemon accepts a clock behind the ledger. Call it before [`Engine::run`], which records it.
+    pub fn accept_clock(&self) {
+        self.clock_monitor.accepts_clock.store(true, Ordering::Relaxed);
+    }
+
+    /// A clock that is so far ahead of the ledger that nothing may be changed by it.
+    pub fn untrusted_clock(&self) -> Option<Finding> {
+        self.time.untrusted()
     }
 
     /// Approves runs by the files that an operator puts into the data directory. Never returns.

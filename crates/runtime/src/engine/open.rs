@@ -1,6 +1,7 @@
 //! Opening a data directory: the key and first entry of a new ledger, the identity of an existing one, and the one place
 //! that builds every part of an [`Engine`].
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use agents::{AgentBackend, NoBackend};
@@ -108,6 +109,7 @@ impl Engine {
             true => create(&*store, &time, &settings).await?,
             false => load(&*store, &time, &settings).await?,
         };
+        time.set_accepted(identity.clock);
         let posture = effective_posture(&*store, &identity.instance, settings.posture).await?;
         if posture != settings.posture {
             active = ActiveConfig::load(posture, &settings.data, config)?;
@@ -310,9 +312,11 @@ fn build(components: Components, base: Base) -> Parts {
         deliveries: Deliveries::default(),
     });
     let clock_monitor = ClockMonitor {
+        store: store.clone(),
         time: time.clone(),
         transactions: transactions.clone(),
         installation: installation.clone(),
+        accepts_clock: AtomicBool::new(false),
     };
     let references = References { store: store.clone(), scope: scope.clone() };
     Parts {
@@ -377,7 +381,7 @@ async fn create(
     };
     let body = EventBody::Installation(instance.clone(), InstallationEvent::Genesis(genesis));
     commit_identity(store, time.now(), body).await?;
-    Ok((Identity { instance, key: public, tzdata }, key))
+    Ok((Identity { instance, key: public, tzdata, clock: None }, key))
 }
 
 /// The identity of an existing ledger and the key that belongs to it. If the tables do not have it or cannot be read, they

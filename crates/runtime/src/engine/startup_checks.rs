@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use agents::Secrets;
 use api::{Code, Error};
+use kernel::Noun;
 use kernel::agent::Agent;
 use kernel::backend::SecretRef;
 use kernel::posture::{self, Check, Consequence, Finding, Posture, Purpose};
-use kernel::{Noun, Timestamp};
 
 use crate::authorize::tokens::token_hash;
 use crate::commit::codec;
@@ -67,7 +67,7 @@ impl Engine {
         let last = self.store.head().await.map_err(errors::store)?.ts_us();
         // A new ledger has no time yet.
         if 0 < last {
-            found.extend(posture::check_clock(self.time.now(), Timestamp::from_micros(last)));
+            found.extend(posture::check_clock(self.time.shown(), self.time.ledger()));
         }
         found.extend(self.approver_findings(&self.config.active()).await?);
         Ok(found)

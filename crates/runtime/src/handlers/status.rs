@@ -17,7 +17,7 @@ use crate::authorize::scope::RunnerScope;
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::engine::Engine;
-use crate::engine::clock_monitor::clock_behind;
+use crate::engine::clock_monitor::clock_problem;
 use crate::errors;
 use crate::handlers::approvals;
 use crate::timestamps::rfc3339;
@@ -106,7 +106,7 @@ impl Engine {
                 checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
                 stopped: self.write_guard.stopped_writing().map(|reason| reason.to_string()),
                 check: self.integrity.result(),
-                clock: clock_behind(self.time.monotonic_now()),
+                clock: clock_problem(&self.time),
             },
             authority: self.authority.to_wire(&self.authority.load().await?),
             budget: self.budgets.status().await?,

@@ -13,6 +13,8 @@ mod budget;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod clock_ahead;
+#[cfg(test)]
 mod clock_changes;
 #[cfg(test)]
 mod hidden_objects;

@@ -4,15 +4,10 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
 
-use api::{AgentAdd, send};
-use futures::future::{BoxFuture, FutureExt, pending};
-use kernel::{Actor, Timestamp};
-use runtime::{Clock, Components, Engine, ReloadableConfig, Settings};
 use serde_json::Value;
-use store_sqlite::Sqlite;
 
+use super::wrong_clock::{EARLIER_VERSION, YEAR_2100, add_agent_at};
 use crate::support::world::{Daemon, World, daily};
 
 const POSTURES: [&str; 3] = ["strict-prod", "staging", "debug"];
@@ -94,8 +89,9 @@ fn check_in(world: &World, posture: &str, name: &str, fix: &str, expected: Expec
     assert_eq!(warnings.contains(&name.into()), expected == Warned, "{line}: {status}");
     drop(daemon);
     let started = world.events_of("watch.started").pop();
-    // Nothing is recorded in a damaged ledger.
-    if let Some(started) = started.filter(|_| name != "log") {
+    // Nothing is recorded in a damaged ledger. An earlier start may have prepared the world.
+    let is_own = |started: &Value| name != "log" && started["body"]["version"] != EARLIER_VERSION;
+    if let Some(started) = started.filter(is_own) {
         let warnings = started["body"]["warnings"].as_array().cloned().unwrap_or_default();
         assert_eq!(warnings.contains(&name.into()), expected == Warned, "{line}: {started}");
     }
@@ -345,49 +341,14 @@ fn schedule_that_too_few_people_can_approve_is_warned_of() {
     assert_eq!(found["detail"], expected);
 }
 
-#[derive(Debug)]
-struct FutureClock;
-
-impl Clock for FutureClock {
-    fn now(&self) -> Timestamp {
-        // In the year 2100.
-        Timestamp::from_micros(4_102_444_800_000_000)
-    }
-
-    fn reaches(&self, _: Timestamp) -> BoxFuture<'static, ()> {
-        pending().boxed()
-    }
-
-    fn steady(&self) -> Option<std::time::Duration> {
-        None
-    }
-}
-
-/// Adds an entry whose time is in the future.
-fn write_future_entry(world: &World) {
-    let settings = Settings {
-        data: world.data().to_owned(),
-        version: "test".into(),
-        posture: kernel::posture::Posture::Staging,
-        checkpoint_copy: None,
-        heartbeat: std::time::Duration::ZERO,
-        drain: std::time::Duration::ZERO,
-        secret_variables: Vec::new(),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let store = Arc::new(Sqlite::open(&world.data().join("midwatch.db")).unwrap());
-        let components = Components::new(store, Arc::new(FutureClock));
-        let config = ReloadableConfig::default();
-        let engine = Engine::open(components, settings, config).await.unwrap();
-        let eve = AgentAdd { name: "eve".into(), backend: "builtin".into(), ..AgentAdd::default() };
-        send(&engine.handle(Actor::local_user(0)), eve).await.unwrap();
-    });
-}
-
 #[test]
 fn clock_behind_the_ledger_is_refused_or_warned_of() {
-    check("clock", "set the clock", |world| write_future_entry(world), [Refused, Warned, Warned]);
+    check(
+        "clock",
+        "set the clock",
+        |world| add_agent_at(world, "eve", YEAR_2100),
+        [Refused, Warned, Warned],
+    );
 }
 
 #[test]
