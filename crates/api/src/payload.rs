@@ -65,7 +65,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Request, ScheduleAdd};
+    use crate::{Request, ScheduleAdd, StoredAction};
 
     fn add(payload: &str) -> Result<Request, String> {
         let action = json!({"tool": "mail_send", "payload": payload});
@@ -94,6 +94,13 @@ mod tests {
             let error = add(payload).unwrap_err();
             assert!(error.contains(expected), "{payload}: {error}");
         }
+    }
+
+    #[test]
+    fn a_payload_that_an_older_version_stored_is_shown_as_it_is() {
+        let stored = json!({"tool": "mail_send", "payload": r#"{"a":9007199254740993,"b":-0.0}"#});
+        let action: StoredAction = serde_json::from_value(stored.clone()).unwrap();
+        assert_eq!(serde_json::to_value(action).unwrap(), stored);
     }
 
     #[test]
