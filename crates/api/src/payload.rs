@@ -96,6 +96,35 @@ mod tests {
         }
     }
 
+    /// The path of the first field that takes any JSON.
+    fn find_untyped(schema: &Value, path: &str) -> Option<String> {
+        const TYPES: [&str; 6] = ["type", "$ref", "anyOf", "oneOf", "enum", "const"];
+        let is_typed = TYPES.iter().any(|key| schema.get(key).is_some());
+        if !is_typed {
+            return Some(path.to_owned());
+        }
+        let children =
+            ["properties", "$defs"].into_iter().filter_map(|key| schema[key].as_object());
+        let children = children.flatten().map(|(name, child)| (format!("{path}/{name}"), child));
+        let lists = ["anyOf", "oneOf"].into_iter().filter_map(|key| schema[key].as_array());
+        let choices = lists.flatten().map(|child| (path.to_owned(), child));
+        let items = ["items", "additionalProperties"].into_iter().filter_map(|key| schema.get(key));
+        let items = items.filter(|child| **child != json!(false));
+        let items = items.map(|child| (format!("{path}/*"), child));
+        children.chain(choices).chain(items).find_map(|(path, child)| find_untyped(child, &path))
+    }
+
+    #[test]
+    fn no_field_of_a_request_takes_any_json() {
+        for (name, schema) in Request::schemas() {
+            assert_eq!(find_untyped(schema.as_value(), name), None, "use `Payload` for it");
+        }
+        assert_eq!(
+            find_untyped(schemars::schema_for!(Vec<Value>).as_value(), "a"),
+            Some("a/*".into())
+        );
+    }
+
     #[test]
     fn a_payload_that_an_older_version_stored_is_shown_as_it_is() {
         let stored = json!({"tool": "mail_send", "payload": r#"{"a":9007199254740993,"b":-0.0}"#});
