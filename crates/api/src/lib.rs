@@ -14,6 +14,8 @@ mod error;
 pub mod json;
 mod ledger;
 mod notice;
+pub mod numbers;
+mod payload;
 mod requests;
 mod role;
 mod run;
@@ -50,6 +52,7 @@ pub use ledger::{
     WaitForChanges,
 };
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice};
+pub use payload::Payload;
 pub use requests::{Class, Reference, Referent, Serve, Service, Subject};
 pub use role::{ActorRole, Role};
 pub use run::{
@@ -63,7 +66,7 @@ pub use schedule::{
     ScheduleAddAll, ScheduleAdded, ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled,
     ScheduleEdit, ScheduleEdited, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
     SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
-    ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, Terms, When, Why,
+    ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, StoredAction, Terms, When, Why,
 };
 pub use status::{
     Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Health, HealthShow,

@@ -204,6 +204,12 @@ macro_rules! requests {
             /// The wire name of every request.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
+            /// The wire name and the schema of every request.
+            #[cfg(test)]
+            pub(crate) fn schemas() -> Vec<(&'static str, schemars::Schema)> {
+                vec![$(($name, schemars::schema_for!($request))),*]
+            }
+
             /// The wire name of this request.
             pub const fn name(&self) -> &'static str {
                 match self {

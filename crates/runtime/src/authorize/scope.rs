@@ -442,7 +442,7 @@ fn read_capability(request: &Request) -> &'static str {
 }
 
 fn tool_call_of(action: &api::Action) -> Option<(String, SealableText)> {
-    let payload = action.payload.clone().unwrap_or_else(|| "{}".to_owned());
+    let payload = action.payload.clone().map_or_else(|| "{}".to_owned(), String::from);
     Some((action.tool.clone()?, payload.into()))
 }
 

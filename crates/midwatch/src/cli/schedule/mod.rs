@@ -18,7 +18,7 @@ mod upcoming;
 
 use std::process::ExitCode;
 
-use api::{Action, Bounds, Error, Schedule};
+use api::{Bounds, Error, Schedule, StoredAction};
 use clap::Subcommand;
 use runtime::{Clock, SystemClock};
 
@@ -65,7 +65,7 @@ pub(super) fn name_and_id(schedule: &Schedule) -> String {
 }
 
 /// The agent or tool that a schedule calls.
-fn target(action: &Action) -> String {
+fn target(action: &StoredAction) -> String {
     match (&action.agent, &action.tool) {
         (Some(agent), _) => format!("agent {agent}"),
         (None, Some(tool)) => format!("tool {tool}"),
@@ -129,7 +129,7 @@ mod tests {
             name: "look".into(),
             tz: "UTC".into(),
             describe: "every hour".into(),
-            action: Action { tool, payload, ..Action::default() },
+            action: StoredAction { tool, payload, ..StoredAction::default() },
             tier: Some(1),
             status: ScheduleStatus::Paused,
             paused: Some(Paused {

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use api::{
-    Action, AddingAgent, Backfill, Error, PolicyPreview, Schedule, ScheduleShow, ScheduleShown,
-    Terms,
+    AddingAgent, Backfill, Error, PolicyPreview, Schedule, ScheduleShow, ScheduleShown,
+    StoredAction, Terms,
 };
 use clap::Args;
 
@@ -86,7 +86,7 @@ fn facts(schedule: &Schedule, view: &View) -> Vec<(&'static str, String)> {
     rows.into_iter().flatten().collect()
 }
 
-fn sensitive(action: &Action) -> &'static str {
+fn sensitive(action: &StoredAction) -> &'static str {
     match (&action.prompt, &action.payload) {
         (None, None) => "yes; only operators and its agent see its text",
         _ => "yes; its text is shown here, but not in lists, logs and exports",

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 
 use api::wire::Hello;
+use serde_json::{Value, json};
 
 use crate::support::world::World;
 
@@ -17,6 +18,12 @@ fn send_frames(world: &World, frames: &[&str]) -> String {
     let mut lines = BufReader::new(stream).lines();
     lines.next().unwrap().unwrap();
     lines.next().and_then(Result::ok).unwrap_or_default()
+}
+
+/// Sends a request to the daemon. Returns its response.
+pub(super) fn send_request(world: &World, request: &Value) -> String {
+    let hello = serde_json::to_string(&Hello::new("test")).unwrap();
+    send_frames(world, &[&hello, &json!({"request": request}).to_string()])
 }
 
 #[test]

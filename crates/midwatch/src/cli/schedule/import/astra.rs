@@ -6,13 +6,13 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use api::{Action, Code, Error, ScheduleAdd, Terms, When};
+use api::{Action, Code, Error, Payload, ScheduleAdd, Terms, When};
 use compat::astra::{name_with_id, seconds_first};
 use flate2::read::MultiGzDecoder;
 use kernel::Timestamp;
 use mcp::scheduled;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::crontab::SkipReason;
 use super::plan::{Plan, Planned, Skipped, SourcePosition, plan_schedule};
@@ -184,13 +184,15 @@ fn plan_record(id: &str, record: Value, now: Timestamp) -> Result<Planned, SkipR
     let record: Record = serde_json::from_value(record).map_err(|error| {
         SkipReason::new(format!("its record is invalid: {error}"), "add it by hand")
     })?;
-    let payload = match &record.payload {
-        Value::Null => "{}".to_owned(),
-        payload => payload.to_string(),
+    let payload = match record.payload {
+        Value::Null => json!({}),
+        payload => payload,
     };
-    let fits = scheduled::find(&record.target_tool)
-        .and_then(|tool| scheduled::request(tool, &payload).map(drop));
-    fits.map_err(|unfit| SkipReason::new(unfit.message, unfit.hint.unwrap_or_default()))?;
+    let unfit = |unfit: Error| SkipReason::new(unfit.message, unfit.hint.unwrap_or_default());
+    let payload = Payload::try_from(payload).map_err(unfit)?;
+    scheduled::find(&record.target_tool)
+        .and_then(|tool| scheduled::request(tool, payload.as_str()))
+        .map_err(unfit)?;
     let action =
         Action { tool: Some(record.target_tool), payload: Some(payload), ..Action::default() };
     let request = ScheduleAdd {
@@ -242,7 +244,7 @@ mod tests {
         assert_eq!(planned.describe, "at 08:00 every day");
         assert!(planned.is_paused);
         assert_eq!((request.tier, request.terms.per_day), (Some(2), Some(7)));
-        assert_eq!(request.action.payload.as_deref(), Some("{\"limit\":1}"));
+        assert_eq!(request.action.payload.as_ref().map(Payload::as_str), Some("{\"limit\":1}"));
     }
 
     #[test]

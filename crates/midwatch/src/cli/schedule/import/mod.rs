@@ -192,11 +192,13 @@ async fn import_plan(context: &Context, plan: Plan) -> Result<Report, Error> {
             None => new.push(planned),
             // Lines of a crontab have no names of their own, so the engine compares the whole schedule.
             Some(_) if matches!(planned.position, SourcePosition::Line(_)) => new.push(planned),
-            Some(found) if found.action == planned.request.action => imported.push(Imported {
-                id: Some(found.id.clone()),
-                created: Some(false),
-                ..Imported::from(planned)
-            }),
+            Some(found) if found.action == planned.request.action.clone().into() => {
+                imported.push(Imported {
+                    id: Some(found.id.clone()),
+                    created: Some(false),
+                    ..Imported::from(planned)
+                })
+            }
             Some(found) => left_out.push(Skipped {
                 text: planned.request.name.clone(),
                 why: name_taken(&planned.request.name, &found.id),
