@@ -71,14 +71,14 @@ fn kill_group(leader: u32) {
 }
 
 /// A run whose program sleeps.
-struct Sleeper {
-    run: String,
+pub(super) struct Sleeper {
+    pub(super) run: String,
     /// The directory of its process in `/proc`.
     process: PathBuf,
 }
 
 impl Sleeper {
-    fn start(world: &World, name: &str) -> Sleeper {
+    pub(super) fn start(world: &World, name: &str) -> Sleeper {
         let file = world.root().join(name);
         let sleep = r#"echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 1000"#;
         let argv = ["--", "sh", "-c", sleep, file.to_str().unwrap()];
@@ -90,7 +90,7 @@ impl Sleeper {
     }
 
     /// Waits until its program has ended, without asking the daemon.
-    fn wait_until_ended(&self) {
+    pub(super) fn wait_until_ended(&self) {
         wait_until(|| !self.process.exists());
     }
 }

@@ -3,6 +3,7 @@
 mod duplicate_keys;
 mod execution_fingerprint;
 mod kill_switch;
+mod pipes;
 mod process_origin;
 mod schedules_by_runs;
 pub(crate) mod secrets;
