@@ -113,10 +113,13 @@ async fn every_misbehaviour_ends_with_a_reason() {
     }
     assert!(elsewhere.asked().is_empty(), "the redirect was followed");
 
-    let server = StandIn::new([Act::Hang]);
-    let time_max = Duration::from_millis(200);
-    let result = World::new().run(Attempt { time_max, ..hook(&server.url(), true) }).await;
-    assert!(describe(&result.outcome).starts_with("timeout indeterminate:"));
+    // Never a byte, or one byte after the other without end.
+    for act in [Act::Hang, Act::Drip] {
+        let server = StandIn::new([act]);
+        let time_max = Duration::from_millis(200);
+        let result = World::new().run(Attempt { time_max, ..hook(&server.url(), true) }).await;
+        assert!(describe(&result.outcome).starts_with("timeout indeterminate:"));
+    }
 }
 
 /// In every spelling, addresses outside the internet are refused.

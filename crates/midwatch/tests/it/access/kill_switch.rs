@@ -246,6 +246,25 @@ fn marker_stops_a_daemon_that_does_not_answer() {
     daemon.stop();
 }
 
+/// A program that left its run would act on while no daemon watches it.
+#[test]
+fn orderly_stop_ends_the_processes_that_runs_left_behind() {
+    let world = World::new();
+    let daemon = world.up();
+    let file = world.root().join("pid");
+    let leave = r#"setsid sh -c 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 1000' "$0" \
+                   < /dev/null > /dev/null 2>&1 & while [ ! -e "$0" ]; do :; done"#;
+    let argv = ["--", "sh", "-c", leave, file.to_str().unwrap()];
+    world.ok(&[&["agent", "add", "eve", "--backend", "command"], &argv[..]].concat());
+    let run = world.start_run(&world.add_daily("leave", "eve", "hello"));
+    world.wait_for_state(&run, "done");
+    let pid = fs::read_to_string(&file).unwrap();
+    let process = Path::new("/proc").join(pid.trim());
+    assert!(process.exists(), "it did not leave its run");
+    daemon.stop();
+    wait_until(|| !process.exists());
+}
+
 /// Markers are obeyed by name alone: their content and their kind do not matter.
 #[test]
 fn any_file_of_the_name_is_a_marker() {

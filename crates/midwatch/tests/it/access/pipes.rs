@@ -244,6 +244,7 @@ fn freeze_without_a_daemon_and_a_start_do_not_wait_for_a_pipe() {
             scope.spawn(move || {
                 let world = original.copy();
                 let _pipe = Pipe::replace(world.data().join(path));
+                // Sixteen commands at once, so each gets twice the time.
                 let frozen = run_within(&world, 2 * FREEZE_TIME_MAX, &["freeze"]);
                 assert_eq!(frozen.code, Some(0), "{path}: {frozen:?}");
                 let ready = world.root().join("ready");
