@@ -17,7 +17,9 @@ pub(in crate::cli) fn entries(count: u64) -> String {
 
 /// Names and values, one pair per line.
 pub(in crate::cli) fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    let lines = pairs.into_iter().map(|(name, value)| format!("{name:<14} {value}"));
+    // No line of a value begins where names do.
+    let indented = |value: String| value.replace('\n', "\n               ");
+    let lines = pairs.into_iter().map(|(name, value)| format!("{name:<14} {}", indented(value)));
     lines.collect::<Vec<_>>().join("\n")
 }
 

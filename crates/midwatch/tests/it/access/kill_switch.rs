@@ -85,14 +85,14 @@ fn kill_group(leader: u32) {
 }
 
 /// A run whose program sleeps.
-struct Sleeper {
-    run: String,
+pub(super) struct Sleeper {
+    pub(super) run: String,
     /// The directory of its process in `/proc`.
     process: PathBuf,
 }
 
 impl Sleeper {
-    fn start(world: &World, name: &str) -> Sleeper {
+    pub(super) fn start(world: &World, name: &str) -> Sleeper {
         let file = world.root().join(name);
         let sleep = r#"echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 1000"#;
         let argv = ["--", "sh", "-c", sleep, file.to_str().unwrap()];
@@ -104,7 +104,7 @@ impl Sleeper {
     }
 
     /// Waits until its program has ended, without asking the daemon.
-    fn wait_until_ended(&self) {
+    pub(super) fn wait_until_ended(&self) {
         wait_until(|| !self.process.exists());
     }
 }
@@ -331,6 +331,25 @@ fn marker_stops_a_daemon_that_does_not_answer() {
     wait_until(|| !world.data().join("stop/freeze").exists());
     assert_eq!(world.json(&["thaw"])["changed"], true);
     daemon.stop();
+}
+
+/// A program that left its run would act on while no daemon watches it.
+#[test]
+fn orderly_stop_ends_the_processes_that_runs_left_behind() {
+    let world = World::new();
+    let daemon = world.up();
+    let file = world.root().join("pid");
+    let leave = r#"setsid sh -c 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 1000' "$0" \
+                   < /dev/null > /dev/null 2>&1 & while [ ! -e "$0" ]; do :; done"#;
+    let argv = ["--", "sh", "-c", leave, file.to_str().unwrap()];
+    world.ok(&[&["agent", "add", "eve", "--backend", "command"], &argv[..]].concat());
+    let run = world.start_run(&world.add_daily("leave", "eve", "hello"));
+    world.wait_for_state(&run, "done");
+    let pid = fs::read_to_string(&file).unwrap();
+    let process = Path::new("/proc").join(pid.trim());
+    assert!(process.exists(), "it did not leave its run");
+    daemon.stop();
+    wait_until(|| !process.exists());
 }
 
 /// Markers are obeyed by name alone: their content and their kind do not matter.

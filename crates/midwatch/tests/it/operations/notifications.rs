@@ -120,6 +120,21 @@ fn redirect_and_timeout_of_a_url_are_delivery_failures() {
 }
 
 /// The daemon needs the secret to start; a command does not.
+/// The operator may name a server in a private network, but a notice never goes to a link-local or metadata address.
+#[test]
+fn g1_notice_goes_to_no_metadata_address() {
+    for host in ["169.254.169.254", "0xa9fea9fe", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"] {
+        let mut world = World::new();
+        world.set("MIDWATCH_NOTICE_URL", format!("https://{host}/latest/secret-topic"));
+        let daemon = world.up();
+        request_approval(&world, &add_tier_2_schedule(&world));
+        let failure = wait_for_channel(&world, "/last_failure/what");
+        assert!(failure.ends_with("is a link-local or metadata address"), "{host}: {failure}");
+        assert!(!failure.contains("secret-topic"), "{failure}");
+        daemon.stop();
+    }
+}
+
 #[test]
 fn daemon_does_not_start_without_its_notification_token() {
     let mut world = World::new();

@@ -2,8 +2,10 @@
 //! fix, and that `doctor` finds the same.
 
 use std::fs::{self, Permissions};
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -401,11 +403,30 @@ fn invalid_policy_and_a_readable_signing_key_start_in_no_posture() {
 fn daemon_writes_no_core_dumps() {
     let world = sound();
     let daemon = world.up();
-    let limits = fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).unwrap();
+    check_no_core_dumps(daemon.pid());
+}
+
+/// A client may have the token of a person.
+#[test]
+fn client_writes_no_core_dumps() {
+    let world = sound();
+    let _daemon = world.up();
+    let mut command = world.command();
+    command.args(["ledger", "tail", "--follow", "--cursor", "0"]).stdout(Stdio::piped());
+    let mut client = command.spawn().unwrap();
+    // It has printed something, so it has started.
+    client.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+    check_no_core_dumps(client.id());
+    client.kill().unwrap();
+    client.wait().unwrap();
+}
+
+fn check_no_core_dumps(process: u32) {
+    let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     let words: Vec<&str> = core.split_whitespace().collect();
     assert_eq!(words[4..6], ["0", "0"], "{core}");
     // The kernel gives the `/proc` files of a process that may not be dumped to root.
-    let environment = fs::metadata(format!("/proc/{}/environ", daemon.pid())).unwrap();
+    let environment = fs::metadata(format!("/proc/{process}/environ")).unwrap();
     assert_eq!(environment.uid(), 0);
 }

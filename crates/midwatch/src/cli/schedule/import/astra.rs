@@ -2,7 +2,7 @@
 //! times are in UTC, and the sixth field of an expression has the seconds.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::crontab::SkipReason;
 use super::plan::{Plan, Planned, Skipped, SourcePosition, plan_schedule};
-use crate::cli::support::input::unreadable;
+use crate::cli::support::input::{open, unreadable};
 
 const INDEX: &str = "index.json";
 /// The folder of the files in an installation of Astra.
@@ -68,7 +68,7 @@ pub(super) fn plan(directory: &Path, now: Timestamp) -> Result<Plan, Error> {
 /// The index; `None` if it does not exist or is damaged.
 fn read_index(directory: &Path) -> Result<Option<Records>, Error> {
     let path = directory.join(INDEX);
-    match File::open(&path) {
+    match files::open_linked(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unreadable("index", &path, error)),
         Ok(file) => Ok(read_all(file).ok().and_then(|text| serde_json::from_str(&text).ok())),
@@ -93,7 +93,7 @@ fn read_chain(directory: &Path) -> Result<Chain, Error> {
     files.sort();
     let (mut records, mut damage) = (Records::new(), Vec::new());
     for path in files {
-        let file = File::open(&path).map_err(|error| unreadable("chain", &path, error))?;
+        let file = open("chain", &path)?;
         let mut bytes = Vec::new();
         let read = MultiGzDecoder::new(file).take(BYTES_MAX + 1).read_to_end(&mut bytes);
         if BYTES_MAX < bytes.len() as u64 {

@@ -18,7 +18,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::crontab::SkipReason;
 use super::plan::{Plan, Planned, Skipped, SourcePosition, plan_schedule};
 use crate::cli::promptyoself::registered_agents::name_for;
-use crate::cli::support::input::unreadable;
+use crate::cli::support::input::open;
 
 /// The current table and the older one.
 const TABLES: [&str; 2] = ["unified_reminders", "schedules"];
@@ -57,8 +57,8 @@ pub(super) struct Row {
 
 /// Reads all rows of both tables, without changing the file.
 pub(super) fn read(path: &Path) -> Result<Vec<Row>, Error> {
-    // SQLite would create a missing file.
-    std::fs::metadata(path).map_err(|error| unreadable("database", path, error))?;
+    // SQLite would wait at a pipe.
+    open("database", path)?;
     let failed = |error: rusqlite::Error| {
         let what = format!("`{}` cannot be read as a database: {error}", path.display());
         Error::new(Code::InvalidInput, what).hint("name the database of promptyoself")
