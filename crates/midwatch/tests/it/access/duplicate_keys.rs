@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::world::World;
 
 /// Sends frames to the daemon. Returns its response after the hello; empty if it closes the connection.
-fn send_frames(world: &World, frames: &[&str]) -> String {
+pub(super) fn send_frames(world: &World, frames: &[&str]) -> String {
     let stream = UnixStream::connect(world.socket()).unwrap();
     for frame in frames {
         let _ = (&stream).write_all(format!("{frame}\n").as_bytes());

@@ -10,3 +10,4 @@ mod raised_tier;
 mod schedules_by_runs;
 pub(crate) mod secrets;
 mod tokens;
+mod tool_reports;
