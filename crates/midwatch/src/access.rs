@@ -88,7 +88,7 @@ impl Access {
                 let engine = open_engine(context, &context.load_config()?, command).await?;
                 let credentials = Credentials {
                     uid: rustix::process::getuid().as_raw(),
-                    origin: ProcessOrigin::External,
+                    origin: own_origin(),
                     run: ours.run.as_deref(),
                     token: ours.token.as_ref(),
                     assistant: ours.assistant,
@@ -236,6 +236,14 @@ async fn call_once(context: &Context, call: Call) -> Result<Response, Error> {
     let answer = access.handle().call(call).await;
     access.close().await;
     answer
+}
+
+/// A program that a run or a test of an agent left behind gets no more rights without a daemon than with one.
+fn own_origin() -> ProcessOrigin<'static> {
+    match agents::is_marked() {
+        true => ProcessOrigin::Unknown,
+        false => ProcessOrigin::External,
+    }
 }
 
 /// The credentials that this process presents.
