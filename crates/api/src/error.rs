@@ -88,5 +88,6 @@ codes! {
     VersionMismatch "version_mismatch" 4 "The daemon and this command have different versions.";
     Unreachable "unreachable" 1 "The daemon did not respond.";
     UnsafeSetup "unsafe_setup" 4 "A startup check refuses this; the message names the check, and the hint says how to fix it.";
+    BackupInvalid "backup_invalid" 4 "The backup is incomplete, was changed, or is not a backup; nothing was restored.";
     KeyMissing "key_missing" 4 "The signing key of the ledger, or the key for sensitive schedules, is missing, unreadable or a different one.";
 }

@@ -52,7 +52,7 @@ pub use engine::reload::{ConfigReader, Reread};
 pub use engine::startup_checks::{ConfiguredSecrets, refusal};
 pub use errors::store as store_error;
 pub use handlers::schedules::check_schedule;
-pub use installation::Settings;
+pub use installation::{OUTPUTS_FOLDER, Settings};
 pub use ledger::checkpoints::{CHECKPOINTS_FILE, read_last_note, read_notes};
 pub use ledger::copy::copy;
 pub use ledger::restore::{ExportDir, RestoredKey, restore};

@@ -5,6 +5,7 @@
 
 mod agent;
 mod approval;
+mod backup;
 mod completions;
 mod config;
 mod demo;
@@ -114,6 +115,9 @@ enum Command {
     /// Read, verify, export and rebuild the ledger
     #[command(subcommand)]
     Ledger(ledger::Command),
+    /// Back up an installation into one file, and restore it
+    #[command(subcommand)]
+    Backup(backup::Command),
     /// Copy an installation from one store into another
     #[command(subcommand)]
     Store(store::Command),
@@ -216,6 +220,7 @@ async fn run_command(context: &Context, command: Command) -> Result<ExitCode, Er
         Command::Mcp(mcp) => mcp::run(context, mcp).await,
         Command::Promptyoself(promptyoself) => promptyoself::run(context, promptyoself).await,
         Command::Ledger(command) => ledger::run(context, command).await,
+        Command::Backup(command) => backup::run(context, command).await,
         Command::Store(command) => store::run(context, command).await,
         Command::Config(command) => config::run(context, command).await,
         Command::Completions(_) | Command::Man(_) => Ok(ExitCode::SUCCESS),

@@ -6,6 +6,7 @@ pub(super) mod input;
 pub(super) mod lease;
 pub(super) mod page;
 pub(super) mod render;
+pub(super) mod restore_store;
 pub(super) mod staged_database;
 pub(super) mod stop;
 pub(super) mod text_arg;

@@ -1,0 +1,50 @@
+//! `midwatch backup …`: one file with everything that another machine needs to continue.
+
+mod create;
+mod restore;
+mod verify;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use api::{Code, Error};
+use clap::Subcommand;
+use tokio::task::spawn_blocking;
+
+use crate::context::Context;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Create(create::Create),
+    Verify(verify::Verify),
+    Restore(restore::Restore),
+}
+
+pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
+    match command {
+        Command::Create(create) => create::run(context, create).await?,
+        Command::Verify(verify) => verify::run(context, verify).await?,
+        Command::Restore(restore) => restore::run(context, restore).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs work on files on a thread that may block.
+async fn on_files<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    spawn_blocking(work).await.map_err(|error| Error::new(Code::Failed, error))?
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} bytes"),
+        1_024..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+fn absolute(path: &Path) -> std::path::PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
