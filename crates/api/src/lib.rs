@@ -8,6 +8,7 @@ mod agent;
 mod approval;
 mod authority;
 mod call;
+mod cleanup;
 mod config;
 pub mod display;
 mod error;
@@ -38,6 +39,7 @@ pub use authority::{
     Attribution, Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, LeaseState, Thaw,
 };
 pub use call::{ApiRequest, Call, Handle, Progress, ProgressSink, ToolReport, send};
+pub use cleanup::{CleanedUp, Cleanup, DiskUse, Removed};
 pub use config::{
     ActiveConfigValues, ConfigReload, ConfigReloaded, ConfigShow, ConfigValue, Finding, Reloaded,
     SetupCheck, SetupChecked,
@@ -145,6 +147,7 @@ requests! {
 
     ConfigReload        "config.reload"         ConfigReloaded     | people                            | Maintainer | nothing;
     ConfigShow          "config.ask"            ActiveConfigValues | read "schedule.read"              | Operator   | nothing;
+    Cleanup             "cleanup"               CleanedUp          | people                            | Operator   | nothing;
     SetupCheck          "check"                 SetupChecked       | read "schedule.read"              | Observer   | nothing;
 
     TokenCreate         "token.create"          TokenCreated       | people                            | Maintainer | nothing;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Authority;
+use crate::cleanup::DiskUse;
 use crate::notice::Channel;
 use crate::words::words;
 
@@ -72,6 +73,9 @@ pub struct Status {
     /// The notification channels of the running daemon.
     #[serde(default)]
     pub notices: Vec<Channel>,
+    /// What uses the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskUse>,
     /// Optional features, and whether they are enabled.
     #[serde(default)]
     pub capabilities: Vec<Capability>,

@@ -34,6 +34,7 @@ pub enum Event {
     Reloaded(Reloaded),
     ReloadRefused(ReloadRefused),
     ToolsUsed(ToolsUsed),
+    CleanedUp(CleanedUp),
 }
 
 /// The identity of the installation and the key that signs its ledger. The noun has only this row.
@@ -208,6 +209,26 @@ pub struct KeyReplaced {
     pub new: String,
 }
 
+/// Files that were older or larger than the configuration allows were removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CleanedUp {
+    /// Output files of ended runs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outputs: u64,
+    /// Rotated files of the daemon's log.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub logs: u64,
+    /// Exported months, whose manifests were kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub exports: u64,
+    /// Folders of interrupted backups.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub leftovers: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+}
+
 impl ClockAnomaly {
     /// An anomaly, if the clock differs too much from the expected time.
     pub fn detect(
@@ -249,6 +270,7 @@ kinds! {
     "config.reloaded" 1 Reloaded;
     "config.refused" 1 ReloadRefused;
     "tool.used" 1 ToolsUsed;
+    "data.cleaned" 1 CleanedUp;
 }
 
 impl NounEvent for Event {
@@ -291,7 +313,7 @@ pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Optio
         Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => return identity,
         Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => return identity,
         Event::ClockAnomaly(_) | Event::ToolsUsed(_) => return identity,
-        Event::Reloaded(_) | Event::ReloadRefused(_) => return identity,
+        Event::Reloaded(_) | Event::ReloadRefused(_) | Event::CleanedUp(_) => return identity,
     };
     Some(Identity { instance: instance.to_owned(), key, tzdata })
 }

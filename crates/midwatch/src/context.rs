@@ -125,6 +125,7 @@ impl Context {
             config_hash: config_hash(loaded),
             lease: lease(&config.lease),
             flags: config.feature_flags,
+            retention: config.retention,
             limits: Limits {
                 runs: config.budget.runs.into(),
                 runs_per_agent: config.budget.runs_per_agent.into(),

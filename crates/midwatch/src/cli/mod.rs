@@ -6,6 +6,7 @@
 mod agent;
 mod approval;
 mod backup;
+mod cleanup;
 mod completions;
 mod config;
 mod demo;
@@ -118,6 +119,7 @@ enum Command {
     /// Back up an installation into one file, and restore it
     #[command(subcommand)]
     Backup(backup::Command),
+    Cleanup(cleanup::Cleanup),
     /// Copy an installation from one store into another
     #[command(subcommand)]
     Store(store::Command),
@@ -221,6 +223,7 @@ async fn run_command(context: &Context, command: Command) -> Result<ExitCode, Er
         Command::Promptyoself(promptyoself) => promptyoself::run(context, promptyoself).await,
         Command::Ledger(command) => ledger::run(context, command).await,
         Command::Backup(command) => backup::run(context, command).await,
+        Command::Cleanup(cleanup) => cleanup::run(context, cleanup).await,
         Command::Store(command) => store::run(context, command).await,
         Command::Config(command) => config::run(context, command).await,
         Command::Completions(_) | Command::Man(_) => Ok(ExitCode::SUCCESS),

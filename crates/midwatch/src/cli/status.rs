@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use api::{
-    Budget, BudgetLimit, BudgetList, Budgets, Capability, Channel, Error, LiveRuns, StatusShow,
-    ToolList, ToolTally, ToolUse, Tools,
+    Budget, BudgetLimit, BudgetList, Budgets, Capability, Channel, DiskUse, Error, LiveRuns,
+    StatusShow, ToolList, ToolTally, ToolUse, Tools,
 };
 use clap::Args;
 use serde::Serialize;
 
 use super::support::lease;
-use super::support::render::{count_of, entries, pairs, table, yes_no};
+use super::support::render::{count_of, entries, pairs, size, table, yes_no};
 use crate::access::send;
 use crate::context::Context;
 
@@ -169,9 +169,18 @@ fn render(status: &api::Status) -> String {
         ledger.stopped.clone().map(|reason| ("STOPPED", reason)),
         ledger.clock.clone().map(|what| ("CLOCK", what)),
         Some(("public key", ledger.key.clone())),
+        status.disk.as_ref().map(|disk| ("disk", disk_use(disk))),
     ];
     let channels = notices.iter().map(|it| ("notices", channel(it)));
     pairs(rows.into_iter().flatten().chain(channels))
+}
+
+fn disk_use(disk: &DiskUse) -> String {
+    let DiskUse { database, outputs, logs, exports, bytes_per_day, .. } = disk;
+    let database = database.map(|bytes| format!("database {}, ", size(bytes))).unwrap_or_default();
+    let (outputs, logs, exports) = (size(*outputs), size(*logs), size(*exports));
+    let growth = size(*bytes_per_day);
+    format!("{database}outputs {outputs}, exports {exports}, logs {logs}; grows by {growth} a day")
 }
 
 /// Capabilities that are supported and on by default, but disabled.

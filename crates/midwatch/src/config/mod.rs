@@ -30,6 +30,7 @@ use std::time::Duration;
 use kernel::backend::{SecretRef, Url};
 use kernel::money::Money;
 use mcp::Toolset;
+use runtime::Retention;
 use serde::Serialize;
 
 pub use error::Error;
@@ -49,6 +50,7 @@ pub struct Config {
     pub lease: Lease,
     pub budget: Budget,
     pub approval: Approval,
+    pub retention: Retention,
     pub store: Storage,
     pub notice: Notice,
     pub http: Http,

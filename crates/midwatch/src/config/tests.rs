@@ -84,6 +84,7 @@ fn defaults_are_as_documented() {
             asks_per_agent: 20,
             denied_for: Duration::from_secs(20 * 3_600),
         },
+        retention: Retention::default(),
         store: Storage { url: None, password: None, ca_file: None },
         notice: Notice { command: Vec::new(), url: None, token: None },
         http: Http { listen: Some(([127, 0, 0, 1], 7400).into()), toolsets: Vec::new() },

@@ -1,6 +1,7 @@
 //! The running instance. It owns the parts and has no rules of its own.
 
 pub(crate) mod after_commit;
+mod cleanup;
 pub(crate) mod clock_monitor;
 pub(crate) mod handle;
 pub(crate) mod lifecycle;

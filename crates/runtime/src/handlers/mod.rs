@@ -5,6 +5,7 @@ pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod authority;
 pub(crate) mod budgets;
+pub(crate) mod cleanup;
 pub(crate) mod config;
 pub(crate) mod events;
 pub(crate) mod ledger;

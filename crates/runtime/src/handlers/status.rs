@@ -45,6 +45,7 @@ impl Serve<StatusShow> for Engine {
             paused: Vec::new(),
             silenced: Vec::new(),
             notices: Vec::new(),
+            disk: None,
             ..status
         })
     }
@@ -119,6 +120,7 @@ impl Engine {
             paused: self.paused_by_system().await?,
             silenced: self.silenced().await?,
             notices: self.notifier.deliveries.list(),
+            disk: Some(self.disk_use().await?),
             capabilities: self.capabilities(),
         })
     }

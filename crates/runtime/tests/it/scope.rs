@@ -85,6 +85,7 @@ fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expected)> {
         ("policy.replay", json!({ "since": "7d" }), ROLE, Answered),
         ("config.reload", json!({}), ROLE, ROLE),
         ("config.ask", json!({}), ROLE, ROLE),
+        ("cleanup", json!({}), ROLE, ROLE),
         ("check", json!({}), ROLE, Answered),
         ("token.create", token, ROLE, ROLE),
         ("token.list", json!({}), ROLE, ROLE),

@@ -14,23 +14,21 @@ use calendar::format_instant;
 use clap::Args;
 use ledger::export::Month;
 use ledger::verify::{Anchors, Report, Verdict, verify_export};
-use runtime::{Clock, ExportDir, SystemClock};
+use runtime::{BACKUP_STAGING_PREFIX, Clock, ExportDir, SystemClock};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::{absolute, on_files, size};
+use super::{absolute, on_files};
 use crate::access::send_with_progress;
 use crate::backup_file::{
     self, BackupContent, DATA_FOLDERS, KEY_FILES, LEDGER_FOLDER, PLAIN_FILES, is_member_name,
     unwritable,
 };
-use crate::cli::support::render::{count_of, entries};
+use crate::cli::support::render::{count_of, entries, size};
 use crate::context::{Context, VERSION};
 
 /// How often the ledger is exported again if another export replaced its files meanwhile.
 const EXPORTS_MAX: u32 = 3;
-/// The temporary folder in the data directory begins with this.
-pub(crate) const STAGING_PREFIX: &str = "backup-";
 
 /// Back up the installation into one file
 ///
@@ -113,7 +111,7 @@ async fn stage_ledger(context: &Context) -> Result<(TempDir, Report), Error> {
         let exported = send_with_progress(context, request, progress.sink()).await?;
         let data = data.to_owned();
         let staged = on_files(move || {
-            let staging = tempfile::Builder::new().prefix(STAGING_PREFIX).tempdir_in(&data);
+            let staging = tempfile::Builder::new().prefix(BACKUP_STAGING_PREFIX).tempdir_in(&data);
             let staging = staging.map_err(|error| unwritable(&data, &error))?;
             let folder = staging.path().join(LEDGER_FOLDER);
             link_exports(&exported, &folder).map_err(|error| unwritable(&folder, &error))?;

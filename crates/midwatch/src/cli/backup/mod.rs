@@ -4,7 +4,7 @@ mod create;
 mod restore;
 mod verify;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use api::{Code, Error};
@@ -36,15 +36,6 @@ async fn on_files<T: Send + 'static>(
     spawn_blocking(work).await.map_err(|error| Error::new(Code::Failed, error))?
 }
 
-/// A size for people.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_024 => format!("{bytes} bytes"),
-        1_024..1_048_576 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
-    }
-}
-
-fn absolute(path: &Path) -> std::path::PathBuf {
+fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

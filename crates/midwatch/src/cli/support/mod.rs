@@ -11,3 +11,6 @@ pub(super) mod staged_database;
 pub(super) mod stop;
 pub(super) mod text_arg;
 pub(super) mod value_parsers;
+
+/// The exit code of a command that found nothing to do.
+pub(super) const NOTHING_TO_DO: u8 = 10;

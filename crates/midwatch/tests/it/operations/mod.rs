@@ -7,5 +7,6 @@ mod freeze_and_lease;
 mod logs;
 mod notifications;
 mod reload;
+mod retention;
 mod startup_checks;
 mod storage;
