@@ -82,6 +82,8 @@ codes! {
     DiskFailed "disk_failed" 1 "A write to the disk failed; Midwatch has stopped.";
     LogDamaged "log_damaged" 4 "The ledger is damaged; nothing is written to it until it is repaired.";
     DatabaseAway "database_away" 1 "The database of the store does not respond.";
+    DatabaseRefused "database_refused" 4 "The database of the store refuses the user or the password.";
+    DatabaseMissing "database_missing" 3 "The server of the store has no such database.";
     TablesDamaged "tables_damaged" 4 "A table is unreadable; it can be rebuilt from the ledger, which is intact.";
     LogRewound "log_rewound" 4 "The ledger is shorter than a checkpoint stored elsewhere, or differs from it.";
     DataNewer "data_newer" 4 "The data was written by a newer version of Midwatch.";

@@ -15,6 +15,7 @@ mod error;
 pub mod json;
 mod ledger;
 mod notice;
+mod policy_rules;
 mod requests;
 mod role;
 mod run;
@@ -51,6 +52,7 @@ pub use ledger::{
     WaitForChanges,
 };
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice};
+pub use policy_rules::{PolicyCondition, PolicyList, PolicyRule, PolicyRules};
 pub use requests::{Class, Serve, Service, Subject};
 pub use role::{ActorRole, Role};
 pub use run::{
@@ -143,6 +145,7 @@ requests! {
 
     PolicyDecide        "policy.decide"         PolicyDecided      | read "schedule.read"              | Observer   | itself;
     PolicyExplain       "policy.explain"        PolicyExplained    | read "schedule.read"              | Observer   | own_run(run);
+    PolicyList          "policy.list"           PolicyRules        | read "schedule.read"              | Observer   | nothing;
     PolicyReplay        "policy.replay"         PolicyReplayed     | read "ledger.read"                | Observer   | nothing;
 
     ConfigReload        "config.reload"         ConfigReloaded     | people                            | Maintainer | nothing;

@@ -208,6 +208,9 @@ pub struct DaemonStatus {
     pub version: String,
     /// The data directory.
     pub data: String,
+    /// Where the ledger is, such as `SQLite (midwatch.db)`.
+    #[serde(default)]
+    pub store: String,
     pub posture: Posture,
     /// The version of the active policy.
     #[serde(default)]

@@ -102,6 +102,8 @@ pub enum Check {
     ClockAhead,
     /// Too few people can approve.
     Approvers,
+    /// An agent cannot write to its working directory.
+    WorkingDirectories,
 }
 
 /// What a finding of a check leads to, from least to most strict.
@@ -289,7 +291,7 @@ impl Default for Flags {
 
 impl Check {
     /// In the order in which they run.
-    pub const ALL: [Check; 12] = [
+    pub const ALL: [Check; 13] = [
         Check::Files,
         Check::Secrets,
         Check::SharedSecrets,
@@ -302,6 +304,7 @@ impl Check {
         Check::Clock,
         Check::ClockAhead,
         Check::Approvers,
+        Check::WorkingDirectories,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -318,6 +321,7 @@ impl Check {
             Check::Clock => "clock",
             Check::ClockAhead => "clock ahead",
             Check::Approvers => "approvers",
+            Check::WorkingDirectories => "agent directories",
         }
     }
 
@@ -330,6 +334,7 @@ impl Check {
             Check::CoreDumps | Check::Ledger | Check::Clock | Check::Approvers => {
                 (Refuse, Warn, Warn)
             }
+            Check::WorkingDirectories => (Warn, Warn, Warn),
         };
         match posture {
             Posture::StrictProd => strict,

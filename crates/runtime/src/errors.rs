@@ -38,6 +38,12 @@ pub fn store(error: store::Error) -> Error {
         ),
         Store::Unreachable(_) => Error::new(Code::DatabaseAway, error)
             .hint("nothing was changed; check the database and `store.url`, then try again"),
+        Store::AccessDenied(_) => Error::new(Code::DatabaseRefused, error).hint(
+            "name the password with `store.password` (`env:NAME` or `file:/path`), and check the user in \
+             `store.url`",
+        ),
+        Store::NoDatabase(_) => Error::new(Code::DatabaseMissing, error)
+            .hint("create it with `createdb`, or correct its name in `store.url`"),
         Store::InDoubt(_) => Error::new(Code::DatabaseAway, error)
             .hint("repeat it with the same idempotency key, or check first whether it took effect"),
         Store::WriteFailed(_) => Error::new(Code::DiskFailed, error)

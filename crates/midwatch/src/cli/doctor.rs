@@ -58,6 +58,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
         let startup = StartupChecks::collect(context, loaded).await;
         checks.extend(posture::Check::ALL.into_iter().flat_map(|check| startup.results(check)));
         checks.extend(startup.daemon());
+        checks.extend(startup.store(context));
         signed = startup.signed_entries();
     }
     checks.extend(check_separation(context));
@@ -172,6 +173,9 @@ impl StartupChecks {
             Is::Ledger => return None,
             Is::Clock => opened.map(|_| "not behind the ledger".to_owned())?,
             Is::ClockAhead => opened.map(|_| "not far ahead of the ledger".to_owned())?,
+            Is::WorkingDirectories => {
+                opened.map(|_| "agents can write to their working directories".to_owned())?
+            }
             Is::Approvers => opened.map(|_| "enough approvers are set up".to_owned())?,
         };
         Some(Check::ok(check.name(), detail))
@@ -188,6 +192,19 @@ impl StartupChecks {
             }),
             Err(error) if check_for(error.code).is_some() => None,
             Err(error) => Some(Check::error("watch", error)),
+        }
+    }
+
+    /// Which store is used, and whether an old one lies beside it.
+    fn store(&self, context: &Context) -> Option<Check> {
+        let store = &self.opened()?.daemon.store;
+        let file = context.directory.database();
+        match store.contains("is not used") {
+            false => Some(Check::ok("store", store)),
+            true => {
+                let hint = format!("once you are sure, move `{}` away", file.display());
+                Some(Check::warning("store", store, hint))
+            }
         }
     }
 

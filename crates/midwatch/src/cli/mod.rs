@@ -101,7 +101,7 @@ enum Command {
     /// 28
     #[command(subcommand)]
     Lease(lease::Command),
-    /// Check the rules; explain past decisions; try other rules on them
+    /// Check and list the rules; explain past decisions; try other rules on them
     #[command(subcommand)]
     Policy(policy::Command),
     /// Create, list and revoke access tokens

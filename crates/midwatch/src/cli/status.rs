@@ -150,6 +150,7 @@ fn render(status: &api::Status) -> String {
         Some(("posture", format!("{} (policy version {})", daemon.posture, daemon.policy))),
         disabled(&status.capabilities).map(|text| ("disabled", text)),
         Some(("data", daemon.data.clone())),
+        Some(("store", daemon.store.clone())),
         Some(("version", daemon.version.clone())),
         Some(("agents", agents.to_string())),
         Some(("schedules", schedules.to_string())),

@@ -77,7 +77,8 @@ impl Config {
         draft.check_lease(file)?;
         draft.check_encryption(file)?;
         let values = draft.chosen.iter().map(|chosen| chosen.value(file)).collect();
-        let (warnings, overridden) = (variables::unknown_variables(environment), draft.overridden);
+        let (warnings, overridden) =
+            (variables::unknown_variables(environment, &draft.config), draft.overridden);
         Ok(Loaded { config: draft.config, values, warnings, overridden })
     }
 }

@@ -497,3 +497,27 @@ fn first_fault_of_the_file_is_reported() {
     check("[log]\nlevel = 1\n[a]\n", 2);
     check("[zebra]\n[log]\nlevel = 1\n", 1);
 }
+
+#[test]
+fn unknown_variables_have_a_suggestion_and_secrets_that_the_file_names_are_known() {
+    let text = "[store]\npassword = \"env:MIDWATCH_DB_PASSWORD\"\n";
+    let names = [
+        "MIDWATCH_CONFIG",
+        "MIDWATCH_DATA",
+        "MIDWATCH_DB_PASSWORD",
+        "MIDWATCH_LOGLEVEL",
+        "MIDWATCH_POSTUER",
+        "MIDWATCH_TOKEN",
+        "MIDWATCH_XYZZY",
+        "PATH",
+    ];
+    let variables = names.map(|name| (name, "x"));
+    let found: Vec<String> =
+        load(text, &variables).unwrap().warnings.iter().map(ToString::to_string).collect();
+    let expected = [
+        "`MIDWATCH_LOGLEVEL` matches no key and is ignored; did you mean `MIDWATCH_LOG_LEVEL`?",
+        "`MIDWATCH_POSTUER` matches no key and is ignored; did you mean `MIDWATCH_POSTURE`?",
+        "`MIDWATCH_XYZZY` matches no key and is ignored",
+    ];
+    assert_eq!(found, expected);
+}

@@ -9,6 +9,7 @@ pub(crate) mod open;
 pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod startup_checks;
+mod working_directories;
 
 use std::convert::Infallible;
 use std::ops::Deref;

@@ -15,6 +15,7 @@ use crate::authorize::tokens::token_hash;
 use crate::commit::codec;
 use crate::config::ActiveConfig;
 use crate::engine::Engine;
+use crate::engine::working_directories::check_working_directories;
 use crate::errors;
 
 /// Agents read at a time.
@@ -85,6 +86,7 @@ impl Engine {
         // A token that cannot be read is not accepted either.
         let tokens = self.tokens.all().await.unwrap_or_default();
         found.extend(check_approvers(&self.config.active(), tokens));
+        found.extend(check_working_directories(&agents));
         Ok(found)
     }
 

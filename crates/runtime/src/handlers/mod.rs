@@ -10,6 +10,7 @@ pub(crate) mod config;
 pub(crate) mod events;
 pub(crate) mod ledger;
 pub(crate) mod policy;
+pub(crate) mod policy_list;
 pub(crate) mod policy_replay;
 pub(crate) mod run_output;
 pub(crate) mod run_watch;

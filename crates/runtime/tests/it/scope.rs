@@ -82,6 +82,7 @@ fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expected)> {
         ("lease.renew", json!({}), ROLE, ROLE),
         ("policy.decide", ask("shell.run"), Answered, Answered),
         ("policy.explain", json!({ "run": eve.run }), Hidden, Answered),
+        ("policy.list", json!({}), ROLE, Answered),
         ("policy.replay", json!({ "since": "7d" }), ROLE, Answered),
         ("config.reload", json!({}), ROLE, ROLE),
         ("config.ask", json!({}), ROLE, ROLE),

@@ -410,3 +410,47 @@ fn daemon_writes_no_core_dumps() {
     let environment = fs::metadata(format!("/proc/{}/environ", daemon.pid())).unwrap();
     assert_eq!(environment.uid(), 0);
 }
+
+/// The daemon goes on without enough approvers, so the commands that lead there say what its next start does.
+#[test]
+fn token_revoke_and_reload_say_that_the_next_start_is_refused() {
+    let mut world = World::new();
+    world.set("MIDWATCH_POSTURE", "strict-prod");
+    let people = ["ida", "olga"].map(|name| {
+        let file = world.root().join(name).display().to_string();
+        let made = world.json(&["approval", "key", name, "--out", &file]);
+        let key = made["key"]["public"].as_str().unwrap().to_owned();
+        world.create_token_with(&["--name", name, "--role", "maintainer", "--key", &key])
+    });
+    let daemon = world.up();
+    let (_, ida) = &people[0];
+    let (olga, _) = &people[1];
+    let revoke = ["token", "revoke", olga];
+    let revoked = world.json_as(ida, &revoke);
+    assert_eq!(revoked["warnings"][0]["refuses"], true, "{revoked}");
+    let text = world.command().args(revoke).env("MIDWATCH_TOKEN", ida).output().unwrap().stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("warning: the next start will be refused: 1 of 2 required"), "{text}");
+    let reload = world.command().args(["config", "reload"]).env("MIDWATCH_TOKEN", ida).output();
+    let text = String::from_utf8(reload.unwrap().stdout).unwrap();
+    assert!(text.contains("warning: the next start will be refused: 1 of 2 required"), "{text}");
+    daemon.stop();
+    let (code, stderr) = Daemon::fails(world.command().arg("up"));
+    assert_eq!(code, Some(4), "{stderr}");
+}
+
+#[test]
+fn agent_that_cannot_write_to_its_working_directory_is_found() {
+    let world = World::new();
+    // Not even root can write into a file as a directory.
+    let file = world.root().join("file");
+    fs::write(&file, "").unwrap();
+    let add = ["agent", "add", "smith", "--backend", "command", "--cwd", file.to_str().unwrap()];
+    world.ok(&[&add[..], &["--", "/bin/true"]].concat());
+    let doctor = world.run(&["doctor"]).stdout;
+    assert!(doctor.contains("agent `smith` cannot write to its working directory"), "{doctor}");
+    assert!(doctor.contains("ProtectHome="), "{doctor}");
+    world.ok(&["agent", "edit", "smith", "--cwd", world.root().to_str().unwrap()]);
+    let doctor = world.run(&["doctor"]).stdout;
+    assert!(doctor.contains("agents can write to their working directories"), "{doctor}");
+}
