@@ -51,7 +51,10 @@ pub use ledger::{
     LedgerExport, LedgerRebuild, LedgerTail, Rebuilt, RunEventList, RunEvents, TablesRebuilt,
     WaitForChanges,
 };
-pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice};
+pub use notice::{
+    Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice, NoticeChannels,
+    NoticeList, NoticeTest, NoticeTested, TestDelivery,
+};
 pub use policy_rules::{PolicyCondition, PolicyList, PolicyRule, PolicyRules};
 pub use requests::{Class, Serve, Service, Subject};
 pub use role::{ActorRole, Role};
@@ -150,6 +153,8 @@ requests! {
 
     ConfigReload        "config.reload"         ConfigReloaded     | people                            | Maintainer | nothing;
     ConfigShow          "config.ask"            ActiveConfigValues | read "schedule.read"              | Operator   | nothing;
+    NoticeList          "notice.list"           NoticeChannels     | read "schedule.read"              | Operator   | nothing;
+    NoticeTest          "notice.test"           NoticeTested       | people                            | Operator   | nothing;
     Cleanup             "cleanup"               CleanedUp          | people                            | Operator   | nothing;
     SetupCheck          "check"                 SetupChecked       | read "schedule.read"              | Observer   | nothing;
 

@@ -35,6 +35,8 @@ pub enum Event {
     ReloadRefused(ReloadRefused),
     ToolsUsed(ToolsUsed),
     CleanedUp(CleanedUp),
+    BudgetUsedUp(BudgetUsedUp),
+    ChannelFailing(ChannelFailing),
 }
 
 /// The identity of the installation and the key that signs its ledger. The noun has only this row.
@@ -229,6 +231,34 @@ pub struct CleanedUp {
     pub bytes: u64,
 }
 
+/// A daily budget keeps runs from starting. Recorded once per budget and day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetUsedUp {
+    /// `installation`, `agent` or `schedule`.
+    pub scope: String,
+    /// The name of the agent or the id of the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `runs`, `tokens` or `money`.
+    pub what: String,
+    pub used: String,
+    /// The limit.
+    pub most: String,
+    /// When the budget starts again.
+    pub until: Timestamp,
+    pub at: Timestamp,
+}
+
+/// A notification channel gave up a delivery. Recorded once until it delivers again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelFailing {
+    /// `command` or `url`.
+    pub channel: String,
+    pub at: Timestamp,
+}
+
 impl ClockAnomaly {
     /// An anomaly, if the clock differs too much from the expected time.
     pub fn detect(
@@ -271,6 +301,8 @@ kinds! {
     "config.refused" 1 ReloadRefused;
     "tool.used" 1 ToolsUsed;
     "data.cleaned" 1 CleanedUp;
+    "budget.used_up" 1 BudgetUsedUp;
+    "notice.failing" 1 ChannelFailing;
 }
 
 impl NounEvent for Event {
@@ -314,6 +346,7 @@ pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Optio
         Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => return identity,
         Event::ClockAnomaly(_) | Event::ToolsUsed(_) => return identity,
         Event::Reloaded(_) | Event::ReloadRefused(_) | Event::CleanedUp(_) => return identity,
+        Event::BudgetUsedUp(_) | Event::ChannelFailing(_) => return identity,
     };
     Some(Identity { instance: instance.to_owned(), key, tzdata })
 }

@@ -17,6 +17,7 @@ mod lease;
 mod ledger;
 mod man;
 mod mcp;
+mod notice;
 mod policy;
 mod promptyoself;
 mod run;
@@ -107,6 +108,9 @@ enum Command {
     /// Create, list and revoke access tokens
     #[command(subcommand)]
     Token(token::Command),
+    /// List and test the channels that notify you
+    #[command(subcommand)]
+    Notice(notice::Command),
     /// Publish events that fire schedules
     #[command(subcommand)]
     Event(event::Command),
@@ -217,6 +221,7 @@ async fn run_command(context: &Context, command: Command) -> Result<ExitCode, Er
         Command::Lease(command) => lease::run(context, command).await,
         Command::Policy(command) => policy::run(context, command).await,
         Command::Token(command) => token::run(context, command).await,
+        Command::Notice(command) => notice::run(context, command).await,
         Command::Event(command) => event::run(context, command).await,
         Command::Why(why) => why::run(context, why).await,
         Command::Mcp(mcp) => mcp::run(context, mcp).await,

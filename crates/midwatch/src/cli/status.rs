@@ -165,6 +165,7 @@ fn render(status: &api::Status) -> String {
         unknown_outcomes(unknown).map(|text| ("ATTENTION", text)),
         paused_schedules(paused).map(|text| ("ATTENTION", text)),
         silenced_agents(silenced).map(|text| ("ATTENTION", text)),
+        failing_channels(notices).map(|text| ("ATTENTION", text)),
         Some(("ledger", signed)),
         daemon.running.then(|| ("ledger check", ledger.check.clone())),
         ledger.stopped.clone().map(|reason| ("STOPPED", reason)),
@@ -273,8 +274,18 @@ fn silenced_agents(silenced: &[String]) -> Option<String> {
     ))
 }
 
+/// Channels through which no one is reached.
+fn failing_channels(channels: &[Channel]) -> Option<String> {
+    let failing = channels.iter().filter_map(|it| Some((&it.channel, it.failing_since.as_ref()?)));
+    let failing: Vec<String> =
+        failing.map(|(name, since)| format!("`{name}` since {since}")).collect();
+    (!failing.is_empty()).then(|| {
+        format!("notices are not delivered: {}; see `midwatch notice list`", failing.join(", "))
+    })
+}
+
 /// The last deliveries of a notice channel.
-fn channel(Channel { channel, last_success, last_failure }: &Channel) -> String {
+fn channel(Channel { channel, last_success, last_failure, .. }: &Channel) -> String {
     let success = last_success.as_ref().map(|at| format!("last sent at {at}"));
     let failure = last_failure.as_ref().map(|it| format!("last failed at {}: {}", it.at, it.what));
     let results: Vec<String> = success.into_iter().chain(failure).collect();

@@ -113,8 +113,8 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "notice",
         doc: "How to notify a human when a run waits for approval or fails for good; see \
-              `docs/notices.md`. The daemon reads these keys when it starts.",
-        is_reloadable: false,
+              `docs/notices.md`. `midwatch notice test` tries the channels.",
+        is_reloadable: true,
     },
     Section {
         name: "http",

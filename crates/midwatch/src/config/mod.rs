@@ -191,6 +191,13 @@ pub enum Origin {
     Variable { name: String },
 }
 
+impl Notice {
+    /// Whether there is a channel.
+    pub fn is_configured(&self) -> bool {
+        !self.command.is_empty() || self.url.is_some()
+    }
+}
+
 impl Level {
     pub const ALL: [Level; 5] =
         [Level::Error, Level::Warn, Level::Info, Level::Debug, Level::Trace];

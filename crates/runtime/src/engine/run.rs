@@ -49,6 +49,7 @@ impl Engine {
             stop.await;
             return Ok(());
         }
+        self.notifier.channels.send_replace(channels.clone());
         let channels = self.notifier.open_channels(channels).await?;
         self.authority.record_start(self.start_event(warnings).await?).await?;
         let clock_reading = self.clock_monitor.check_at_start().await?;

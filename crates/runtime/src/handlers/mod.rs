@@ -9,6 +9,7 @@ pub(crate) mod cleanup;
 pub(crate) mod config;
 pub(crate) mod events;
 pub(crate) mod ledger;
+pub(crate) mod notices;
 pub(crate) mod policy;
 pub(crate) mod policy_list;
 pub(crate) mod policy_replay;

@@ -86,6 +86,8 @@ fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expected)> {
         ("policy.replay", json!({ "since": "7d" }), ROLE, Answered),
         ("config.reload", json!({}), ROLE, ROLE),
         ("config.ask", json!({}), ROLE, ROLE),
+        ("notice.list", json!({}), ROLE, ROLE),
+        ("notice.test", json!({}), ROLE, ROLE),
         ("cleanup", json!({}), ROLE, ROLE),
         ("check", json!({}), ROLE, Answered),
         ("token.create", token, ROLE, ROLE),

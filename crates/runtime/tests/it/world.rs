@@ -318,6 +318,7 @@ impl ConfigReader for Files {
             config: self.0.lock().unwrap().clone(),
             waiting: Vec::new(),
             overridden: Vec::new(),
+            channels: Vec::new(),
         })
     }
 }

@@ -414,17 +414,21 @@ fn daemon_writes_no_core_dumps() {
 /// The daemon goes on without enough approvers, so the commands that lead there say what its next start does.
 #[test]
 fn token_revoke_and_reload_say_that_the_next_start_is_refused() {
-    let mut world = World::new();
+    let mut world = World::with_agent("ada");
     world.set("MIDWATCH_POSTURE", "strict-prod");
-    let people = ["ida", "olga"].map(|name| {
+    // The second maintainer is added by the first.
+    let mut people: Vec<(String, String)> = Vec::new();
+    for name in ["ida", "olga"] {
         let file = world.root().join(name).display().to_string();
         let made = world.json(&["approval", "key", name, "--out", &file]);
-        let key = made["key"]["public"].as_str().unwrap().to_owned();
-        world.create_token_with(&["--name", name, "--role", "maintainer", "--key", &key])
-    });
+        let key = made["key"]["public"].as_str().unwrap();
+        let by = people.first().map_or("", |(_, secret)| secret);
+        let create = ["token", "create", "--name", name, "--role", "maintainer", "--key", key];
+        let token = world.json_as(by, &create)["token"].clone();
+        people.push(["id", "secret"].map(|it| token[it].as_str().unwrap().to_owned()).into());
+    }
     let daemon = world.up();
-    let (_, ida) = &people[0];
-    let (olga, _) = &people[1];
+    let [(_, ida), (olga, _)] = &people[..] else { panic!("{people:?}") };
     let revoke = ["token", "revoke", olga];
     let revoked = world.json_as(ida, &revoke);
     assert_eq!(revoked["warnings"][0]["refuses"], true, "{revoked}");
