@@ -196,7 +196,7 @@ impl Notifier {
     }
 
     async fn deliver_pending(&self, channel: &mut OpenChannel) -> Result<Read, Error> {
-        let pending = self.pending_after(channel.cursor).await?;
+        let pending = self.pending_for(channel).await?;
         if pending.notices.is_empty() {
             channel.skip_to(pending.through).await;
             return Ok(Read::Nothing);
@@ -233,7 +233,7 @@ impl Notifier {
             };
             self.pause(wait).await;
             self.config.notices_enabled().await;
-            pending = self.pending_after(channel.cursor).await?;
+            pending = self.pending_for(channel).await?;
             if pending.notices.is_empty() {
                 return Ok(());
             }
@@ -249,13 +249,17 @@ impl Notifier {
         self.transactions.record(InstallationEvent::ChannelFailing(failing)).await
     }
 
-    /// The notices after a cursor that still need a person at the end of the ledger.
-    async fn pending_after(&self, cursor: Cursor) -> Result<PendingNotices, Error> {
-        let mut pending = PendingNotices::after(cursor);
+    /// The notices for a channel that still need a person at the end of the ledger. That it failed itself is for the others.
+    async fn pending_for(&self, channel: &OpenChannel) -> Result<PendingNotices, Error> {
+        let mut pending = PendingNotices::after(channel.cursor);
+        let (failing, name) = (Kind::ChannelFailing.name(), channel.channel.name());
         loop {
             let page = self.store.entries(pending.read, PAGE_ENTRIES).await;
             let page = page.map_err(errors::store)?;
             if page.is_empty() {
+                pending
+                    .notices
+                    .retain(|notice| (notice.kind.as_str(), notice.id.as_str()) != (failing, name));
                 return Ok(pending);
             }
             page.iter().for_each(|entry| pending.take(&entry));

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::support::wait::wait_until;
 use crate::support::world::World;
@@ -13,7 +13,11 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 fn write_old(path: &Path, days: u32) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, "x".repeat(1_000)).unwrap();
-    let modified = SystemTime::now() - days * DAY;
+    make_older(path, days);
+}
+
+fn make_older(path: &Path, days: u32) {
+    let modified = fs::metadata(path).unwrap().modified().unwrap() - days * DAY;
     File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
 }
 
@@ -75,12 +79,7 @@ fn output_of_a_run_that_is_not_settled_is_kept() {
     let daemon = world.up();
     world.wait_for_state(&run, "unknown");
     drop(daemon);
-    File::options()
-        .write(true)
-        .open(&file)
-        .unwrap()
-        .set_modified(SystemTime::now() - 99 * DAY)
-        .unwrap();
+    make_older(&file, 99);
     assert_eq!(world.run(&["cleanup"]).code, Some(10));
     assert!(file.exists());
     // Once a person has settled it, it is old enough to go; the start of the output stays in the ledger.
