@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use api::{Code, Error};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use tokio::task::spawn_blocking;
 
 use crate::context::Context;
@@ -18,6 +18,19 @@ pub(super) enum Command {
     Create(create::Create),
     Verify(verify::Verify),
     Restore(restore::Restore),
+}
+
+/// A backup that is read, and what its ledger must be signed with.
+#[derive(Debug, Args)]
+struct BackupArgs {
+    /// The backup
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// A public key that must have signed the ledger; repeat it if there were several [default:
+    /// those that the ledger names]
+    #[arg(long, value_name = "KEY")]
+    vkey: Vec<String>,
 }
 
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {

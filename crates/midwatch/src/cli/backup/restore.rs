@@ -15,7 +15,7 @@ use runtime::RestoredKey;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::{absolute, on_files};
+use super::{BackupArgs, absolute, on_files};
 use crate::access::{directory_in_use, send};
 use crate::backup_file::{self, LEDGER_FOLDER, Manifest, unwritable};
 use crate::cli::ledger::{parse_keys, render_caveats};
@@ -38,14 +38,8 @@ const DATABASE: &str = "midwatch.db";
 /// run any more before you start the restored one.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Restore {
-    /// The backup
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// A public key that must have signed the ledger; repeat it if there were several [default:
-    /// those that the ledger names]
-    #[arg(long, value_name = "KEY")]
-    vkey: Vec<String>,
+    #[command(flatten)]
+    backup: BackupArgs,
 }
 
 #[derive(Debug, Serialize)]
@@ -82,12 +76,13 @@ struct Secret {
 }
 
 pub(super) async fn run(context: &Context, restore: Restore) -> Result<(), Error> {
-    let keys = parse_keys(&restore.vkey)?;
+    let keys = parse_keys(&restore.backup.vkey)?;
     let target = EmptyDirectory::claim(&context.directory)?;
     let staging = target.stage()?;
 
     let progress = context.output.progress("unpacking");
-    let (sink, file, into) = (progress.sink(), absolute(&restore.file), staging.path().to_owned());
+    let (sink, file, into) =
+        (progress.sink(), absolute(&restore.backup.file), staging.path().to_owned());
     let manifest = on_files(move || backup_file::unpack(&file, &into, &sink)).await?;
     drop(progress);
 

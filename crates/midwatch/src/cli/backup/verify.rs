@@ -1,14 +1,12 @@
 //! `midwatch backup verify`
 
-use std::path::PathBuf;
-
 use api::{Code, Error};
 use clap::Args;
 use ledger::verify::{Anchors, Verdict};
 use serde::Serialize;
 use store_sqlite::Sqlite;
 
-use super::{absolute, on_files};
+use super::{BackupArgs, absolute, on_files};
 use crate::backup_file::{self, LEDGER_FOLDER, unwritable};
 use crate::cli::ledger::{parse_keys, render_caveats};
 use crate::cli::support::render::{count_of, entries};
@@ -22,14 +20,8 @@ use crate::storage::Storage;
 /// Changes nothing. It needs as much space below TMPDIR as the restored installation.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Verify {
-    /// The backup
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// A public key that must have signed the ledger; repeat it if there were several [default:
-    /// those that the ledger names]
-    #[arg(long, value_name = "KEY")]
-    vkey: Vec<String>,
+    #[command(flatten)]
+    backup: BackupArgs,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,8 +44,8 @@ struct Verified {
 }
 
 pub(super) async fn run(context: &Context, verify: Verify) -> Result<(), Error> {
-    let keys = parse_keys(&verify.vkey)?;
-    let file = absolute(&verify.file);
+    let keys = parse_keys(&verify.backup.vkey)?;
+    let file = absolute(&verify.backup.file);
     let temporary = tempfile::Builder::new().prefix("midwatch-verify-").tempdir();
     let temporary = temporary.map_err(|error| unwritable(&std::env::temp_dir(), &error))?;
     let progress = context.output.progress("unpacking");
