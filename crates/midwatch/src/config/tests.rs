@@ -147,6 +147,12 @@ fn environment_overrides_file_and_file_overrides_default() {
         "approval.pending_per_agent = 5 (default)",
         "approval.asks_per_agent = 20 (default)",
         "approval.denied_for = \"20h\" (default)",
+        "retention.outputs_age = \"90d\" (default)",
+        "retention.outputs_bytes = \"10GiB\" (default)",
+        "retention.logs_age = \"90d\" (default)",
+        "retention.exports_age = \"0s\" (default)",
+        "retention.exports_bytes = \"0B\" (default)",
+        "retention.responses_age = \"7d\" (default)",
         "store.url = \"\" (default)",
         "store.password = \"\" (default)",
         "store.ca_file = \"\" (default)",
@@ -216,7 +222,7 @@ fn unknown_keys_and_sections_have_a_hint() {
         "[xyzzy]",
         &[],
         "midwatch.toml:1:2: unknown section `xyzzy`\n  |\n1 | [xyzzy]\n  |  ^^^^^\n\
-         hint: the sections are `log`, `ledger`, `runs`, `lease`, `budget`, `approval`, `store`, `notice`, `http`, `feature_flags`",
+         hint: the sections are `log`, `ledger`, `runs`, `lease`, `budget`, `approval`, `retention`, `store`, `notice`, `http`, `feature_flags`",
     );
     check_error(
         "api_token = \"hunter22\"",
@@ -459,7 +465,9 @@ fn reload_applies_only_reloadable_sections() {
         ("lease.ask_after", true),
         ("budget.runs", true),
         ("store.url", false),
-        ("notice.url", false),
+        ("notice.url", true),
+        ("retention.outputs_age", true),
+        ("http.listen", false),
         ("feature_flags.notices", true),
         ("nothing.known", false),
     ] {
