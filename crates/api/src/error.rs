@@ -83,11 +83,14 @@ codes! {
     LogDamaged "log_damaged" 4 "The ledger is damaged; nothing is written to it until it is repaired.";
     DatabaseAway "database_away" 1 "The database of the store does not respond.";
     PasswordNotSent "password_not_sent" 4 "The database asked for the password in a form that reveals it, so it was not sent.";
+    DatabaseRefused "database_refused" 4 "The database of the store refuses the user or the password.";
+    DatabaseMissing "database_missing" 3 "The server of the store has no such database.";
     TablesDamaged "tables_damaged" 4 "A table is unreadable; it can be rebuilt from the ledger, which is intact.";
     LogRewound "log_rewound" 4 "The ledger is shorter than a checkpoint stored elsewhere, or differs from it.";
     DataNewer "data_newer" 4 "The data was written by a newer version of Midwatch.";
     VersionMismatch "version_mismatch" 4 "The daemon and this command have different versions.";
     Unreachable "unreachable" 1 "The daemon did not respond.";
     UnsafeSetup "unsafe_setup" 4 "A startup check refuses this; the message names the check, and the hint says how to fix it.";
+    BackupInvalid "backup_invalid" 4 "The backup is incomplete, was changed, or is not a backup; nothing was restored.";
     KeyMissing "key_missing" 4 "The signing key of the ledger, or the key for sensitive schedules, is missing, unreadable or a different one.";
 }

@@ -8,6 +8,7 @@ mod agent;
 mod approval;
 mod authority;
 mod call;
+mod cleanup;
 mod config;
 pub mod display;
 mod error;
@@ -16,6 +17,7 @@ mod ledger;
 mod notice;
 pub mod numbers;
 mod payload;
+mod policy_rules;
 mod requests;
 mod role;
 mod run;
@@ -41,6 +43,7 @@ pub use authority::{
     Attribution, Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, LeaseState, Thaw,
 };
 pub use call::{ApiRequest, Call, Handle, Progress, ProgressSink, ToolReport, send};
+pub use cleanup::{CleanedUp, Cleanup, DiskUse, Removed};
 pub use config::{
     ActiveConfigValues, ConfigReload, ConfigReloaded, ConfigShow, ConfigValue, Finding, Reloaded,
     SetupCheck, SetupChecked,
@@ -51,8 +54,12 @@ pub use ledger::{
     LedgerExport, LedgerRebuild, LedgerTail, Rebuilt, RunEventList, RunEvents, TablesRebuilt,
     WaitForChanges,
 };
-pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice};
+pub use notice::{
+    Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice, NoticeChannels,
+    NoticeList, NoticeTest, NoticeTested, TestDelivery,
+};
 pub use payload::Payload;
+pub use policy_rules::{PolicyCondition, PolicyList, PolicyRule, PolicyRules};
 pub use requests::{Class, Reference, Referent, Serve, Service, Subject};
 pub use role::{ActorRole, Role};
 pub use run::{
@@ -146,10 +153,14 @@ requests! {
 
     PolicyDecide        "policy.decide"         PolicyDecided      | read "schedule.read"              | Observer   | itself                | -;
     PolicyExplain       "policy.explain"        PolicyExplained    | read "schedule.read"              | Observer   | own_run(run)          | Run(run);
+    PolicyList          "policy.list"           PolicyRules        | read "schedule.read"              | Observer   | nothing               | -;
     PolicyReplay        "policy.replay"         PolicyReplayed     | read "ledger.read"                | Observer   | nothing               | -;
 
     ConfigReload        "config.reload"         ConfigReloaded     | people                            | Maintainer | nothing               | -;
     ConfigShow          "config.ask"            ActiveConfigValues | read "schedule.read"              | Operator   | nothing               | -;
+    NoticeList          "notice.list"           NoticeChannels     | read "schedule.read"              | Operator   | nothing               | -;
+    NoticeTest          "notice.test"           NoticeTested       | people                            | Operator   | nothing               | -;
+    Cleanup             "cleanup"               CleanedUp          | people                            | Operator   | nothing               | -;
     SetupCheck          "check"                 SetupChecked       | read "schedule.read"              | Observer   | nothing               | -;
 
     TokenCreate         "token.create"          TokenCreated       | people                            | Maintainer | nothing               | -;

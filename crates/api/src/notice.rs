@@ -1,5 +1,6 @@
 //! Notices that a human is needed, as channels deliver them. The serde names are the format that hooks read.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of the digest format.
@@ -48,6 +49,41 @@ pub struct Channel {
     pub last_success: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<DeliveryFailure>,
+    /// The first failure since the last success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<String>,
+    /// Notices in the delivery under way.
+    #[serde(default)]
+    pub pending: u64,
+}
+
+/// Lists the notification channels of the running daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoticeList {}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoticeChannels {
+    pub channels: Vec<Channel>,
+}
+
+/// Sends a test message through every notification channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoticeTest {}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoticeTested {
+    pub results: Vec<TestDelivery>,
+}
+
+/// What became of a test message in one channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestDelivery {
+    pub channel: String,
+    /// Why the message was not delivered; absent if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// A failed delivery of a digest.

@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cleanup::DiskUse;
 use crate::notice::Channel;
 use crate::words::words;
 use crate::{Authority, Containment};
@@ -72,6 +73,9 @@ pub struct Status {
     /// The notification channels of the running daemon.
     #[serde(default)]
     pub notices: Vec<Channel>,
+    /// What uses the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskUse>,
     /// Optional features, and whether they are enabled.
     #[serde(default)]
     pub capabilities: Vec<Capability>,
@@ -207,6 +211,9 @@ pub struct DaemonStatus {
     pub version: String,
     /// The data directory.
     pub data: String,
+    /// Where the ledger is, such as `SQLite (midwatch.db)`.
+    #[serde(default)]
+    pub store: String,
     pub posture: Posture,
     /// The version of the active policy.
     #[serde(default)]

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::config::Finding;
+
 use crate::words::words;
 use crate::{ActorRole, Role};
 
@@ -85,4 +87,7 @@ pub struct TokenRevoked {
     pub token: Token,
     /// False if the token was already revoked.
     pub changed: bool,
+    /// What the startup checks find now that the token is revoked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Finding>,
 }

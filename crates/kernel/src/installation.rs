@@ -34,6 +34,9 @@ pub enum Event {
     Reloaded(Reloaded),
     ReloadRefused(ReloadRefused),
     ToolsUsed(ToolsUsed),
+    CleanedUp(CleanedUp),
+    BudgetUsedUp(BudgetUsedUp),
+    ChannelFailing(ChannelFailing),
 }
 
 /// The identity of the installation and the key that signs its ledger. The noun has only this row.
@@ -231,6 +234,54 @@ pub struct KeyReplaced {
     pub new: String,
 }
 
+/// Files that were older or larger than the configuration allows were removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CleanedUp {
+    /// Output files of ended runs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outputs: u64,
+    /// Rotated files of the daemon's log.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub logs: u64,
+    /// Exported months, whose manifests were kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub exports: u64,
+    /// Folders of interrupted backups.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub leftovers: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+}
+
+/// A daily budget keeps runs from starting. Recorded once per budget and day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetUsedUp {
+    /// `installation`, `agent` or `schedule`.
+    pub scope: String,
+    /// The name of the agent or the id of the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `runs`, `tokens` or `money`.
+    pub what: String,
+    pub used: String,
+    /// The limit.
+    pub most: String,
+    /// When the budget starts again.
+    pub until: Timestamp,
+    pub at: Timestamp,
+}
+
+/// A notification channel gave up a delivery. Recorded once until it delivers again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelFailing {
+    /// `command` or `url`.
+    pub channel: String,
+    pub at: Timestamp,
+}
+
 impl ClockAnomaly {
     /// An anomaly, if the clock differs too much from the expected time.
     pub fn detect(
@@ -272,6 +323,9 @@ kinds! {
     "config.reloaded" 1 Reloaded;
     "config.refused" 1 ReloadRefused;
     "tool.used" 1 ToolsUsed;
+    "data.cleaned" 1 CleanedUp;
+    "budget.used_up" 1 BudgetUsedUp;
+    "notice.failing" 1 ChannelFailing;
 }
 
 impl NounEvent for Event {
@@ -341,7 +395,8 @@ pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Optio
         Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => identity,
         Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => identity,
         Event::ClockAnomaly(_) | Event::ToolsUsed(_) => identity,
-        Event::Reloaded(_) | Event::ReloadRefused(_) => identity,
+        Event::Reloaded(_) | Event::ReloadRefused(_) | Event::CleanedUp(_) => identity,
+        Event::BudgetUsedUp(_) | Event::ChannelFailing(_) => identity,
     }
 }
 

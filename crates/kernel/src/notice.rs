@@ -10,6 +10,7 @@ use calendar::format_instant;
 
 use crate::approval::{self, Requested};
 use crate::authority::{self, LeaseState, Warned};
+use crate::installation::{self, BudgetUsedUp, ChannelFailing};
 use crate::principal::Principal;
 use crate::run::{self, Cause, Ended, Outcome};
 use crate::schedule::{self, Paused};
@@ -40,6 +41,8 @@ pub enum Kind {
     SchedulePaused,
     LeaseLow,
     ToolFailing,
+    BudgetUsedUp,
+    ChannelFailing,
 }
 
 impl Kind {
@@ -52,6 +55,8 @@ impl Kind {
             Kind::SchedulePaused => "schedule_paused",
             Kind::LeaseLow => "lease_low",
             Kind::ToolFailing => "tool_failing",
+            Kind::BudgetUsedUp => "budget_used_up",
+            Kind::ChannelFailing => "channel_failing",
         }
     }
 }
@@ -76,6 +81,12 @@ pub fn notice_for(body: &EventBody) -> Option<Notice> {
             Some(lease_low(instance, warned))
         }
         EventBody::Tool(name, tool::Event::Alerted(alerted)) => Some(tool_failing(name, alerted)),
+        EventBody::Installation(_, installation::Event::BudgetUsedUp(used_up)) => {
+            Some(budget_used_up(used_up))
+        }
+        EventBody::Installation(_, installation::Event::ChannelFailing(failing)) => {
+            Some(channel_failing(failing))
+        }
         // No other event needs attention.
         _ => None,
     }
@@ -169,6 +180,35 @@ fn tool_failing(name: &ToolName, alerted: &Alerted) -> Notice {
         text: format!("{failures} of {calls} calls of {name} failed in this hour."),
         command: "midwatch status --tools".to_owned(),
         at: alerted.at,
+    }
+}
+
+fn budget_used_up(used_up: &BudgetUsedUp) -> Notice {
+    let BudgetUsedUp { scope, name, what, used, most, until, at } = used_up;
+    let (owner, subject) = match name {
+        Some(name) => (format!("{scope} {name}"), format!("{name}/{what}")),
+        None => ("all agents together".to_owned(), what.clone()),
+    };
+    let until = format_instant(until.as_micros());
+    Notice {
+        kind: Kind::BudgetUsedUp,
+        subject,
+        text: format!(
+            "The daily budget of {what} of {owner} is used up ({used} of {most}); runs that need it \
+             start again at {until}."
+        ),
+        command: "midwatch status --budgets".to_owned(),
+        at: *at,
+    }
+}
+
+fn channel_failing(ChannelFailing { channel, at }: &ChannelFailing) -> Notice {
+    Notice {
+        kind: Kind::ChannelFailing,
+        subject: channel.clone(),
+        text: format!("Notices through the channel {channel} are not delivered."),
+        command: "midwatch notice list".to_owned(),
+        at: *at,
     }
 }
 

@@ -106,6 +106,8 @@ pub enum Check {
     Approvers,
     /// Too few people besides its authors can approve the runs of a schedule.
     ScheduleApprovers,
+    /// An agent cannot write to its working directory.
+    WorkingDirectories,
 }
 
 /// What a finding of a check leads to, from least to most strict.
@@ -293,7 +295,7 @@ impl Default for Flags {
 
 impl Check {
     /// In the order in which they run.
-    pub const ALL: [Check; 13] = [
+    pub const ALL: [Check; 14] = [
         Check::Files,
         Check::Secrets,
         Check::SharedSecrets,
@@ -307,6 +309,7 @@ impl Check {
         Check::ClockAhead,
         Check::Approvers,
         Check::ScheduleApprovers,
+        Check::WorkingDirectories,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -324,6 +327,7 @@ impl Check {
             Check::ClockAhead => "clock ahead",
             Check::Approvers => "approvers",
             Check::ScheduleApprovers => "schedule approvers",
+            Check::WorkingDirectories => "agent directories",
         }
     }
 
@@ -338,6 +342,7 @@ impl Check {
             }
             // The other schedules run.
             Check::ScheduleApprovers => (Warn, Warn, Warn),
+            Check::WorkingDirectories => (Warn, Warn, Warn),
         };
         match posture {
             Posture::StrictProd => strict,

@@ -54,6 +54,12 @@ impl Context {
         Context { assistant: true, ..self.clone() }
     }
 
+    /// The same context for another data directory.
+    #[must_use]
+    pub fn in_directory(&self, data: PathBuf) -> Context {
+        Context { directory: Directory::at(data), ..self.clone() }
+    }
+
     /// The path of the configuration file, which need not exist.
     pub fn config_path(&self) -> PathBuf {
         self.config_file.clone().unwrap_or_else(|| self.directory.config())
@@ -71,6 +77,24 @@ impl Context {
         }
         let file = text.as_deref().map(|text| (path.as_path(), text));
         Config::load(file, &self.environment).map_err(failed)
+    }
+
+    /// The configuration without a file and without variables.
+    pub fn defaults(&self) -> Result<Config, Error> {
+        let loaded = Config::load(None, &BTreeMap::new());
+        loaded.map(|it| it.config).map_err(|error| config_error(error, self.output.format))
+    }
+
+    /// What keeps a daemon from starting with this configuration and policy.
+    pub fn config_faults(&self) -> Vec<String> {
+        let config = match self.load_config() {
+            Ok(loaded) => loaded.config,
+            Err(error) => return vec![error.message],
+        };
+        let policy = self.policy();
+        let rules =
+            policy.and_then(|own| runtime::rules(config.posture, &own, self.directory.path()));
+        rules.err().map(|error| error.message).into_iter().collect()
     }
 
     /// The store that the configuration names.
@@ -105,6 +129,7 @@ impl Context {
             config_hash: config_hash(loaded),
             lease: lease(&config.lease),
             flags: config.feature_flags,
+            retention: config.retention,
             limits: Limits {
                 runs: config.budget.runs.into(),
                 runs_per_agent: config.budget.runs_per_agent.into(),

@@ -6,16 +6,13 @@ use std::sync::Arc;
 use agents::{AgentBackend, Backends, Http};
 use api::Error;
 use redact::Redactor;
-use runtime::{Components, ConfigReader, ConfiguredSecrets, Engine, SystemClock};
+use runtime::{Components, ConfigReader, ConfiguredSecrets, Engine, OUTPUTS_FOLDER, SystemClock};
 
 use crate::config::{Config, Loaded};
 use crate::context::Context;
 use crate::secret::Keyring;
 use crate::storage::Storage;
 use crate::tools::McpTools;
-
-/// The directory of output files, within the data directory.
-const OUTPUTS: &str = "outputs";
 
 /// The backend that runs the attempts of this installation. It sends no request to the daemon's own port.
 pub(crate) fn agent_backend(
@@ -25,7 +22,7 @@ pub(crate) fn agent_backend(
     own_port: Option<u16>,
 ) -> Arc<dyn AgentBackend> {
     let keyring = Arc::new(Keyring::new(environment.clone(), redactor));
-    let outputs = context.directory.path().join(OUTPUTS);
+    let outputs = context.directory.path().join(OUTPUTS_FOLDER);
     let http = Http::new().excluding_own_port(own_port);
     Arc::new(Backends::new(outputs, environment, keyring, http))
 }

@@ -1,6 +1,7 @@
 //! The `midwatch` command: flags, configuration, logs and the wiring of all other crates.
 
 pub mod access;
+pub(crate) mod backup_file;
 pub mod cli;
 pub mod config;
 pub mod context;

@@ -166,7 +166,12 @@ where
 
 /// Drops the MCP library's messages about every request; only its errors are useful.
 fn filter(level: Level) -> Targets {
-    Targets::new().with_default(LevelFilter::from(level)).with_target("rmcp", LevelFilter::ERROR)
+    let default = LevelFilter::from(level);
+    Targets::new()
+        .with_default(default)
+        .with_target("rmcp", LevelFilter::ERROR)
+        // It logs what the server remarks, such as that a table exists already.
+        .with_target("tokio_postgres", default.min(LevelFilter::WARN))
 }
 
 /// A writer that gets one whole event per write.

@@ -236,6 +236,7 @@ impl RuleReader<'_, '_> {
             capabilities: capabilities.clone(),
             conditions: draft.conditions.clone(),
             approvers: draft.approvers.unwrap_or_default(),
+            line: self.report.line_of(self.offset),
         })
     }
 

@@ -36,6 +36,11 @@ impl<'a> ErrorReport<'a> {
         ErrorReport { source, line_ends, errors: Vec::new(), count: 0 }
     }
 
+    /// The line of a byte offset, from 1.
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
+        1 + self.line_ends.partition_point(|end| *end < offset)
+    }
+
     /// Adds an error of the source as a whole.
     pub(crate) fn add(&mut self, message: impl fmt::Display) {
         self.push(None, None, message);
@@ -43,7 +48,7 @@ impl<'a> ErrorReport<'a> {
 
     /// Adds an error at a byte offset of the text.
     pub(crate) fn add_at(&mut self, offset: usize, rule: Option<&str>, message: impl fmt::Display) {
-        let line = 1 + self.line_ends.partition_point(|end| *end < offset);
+        let line = self.line_of(offset);
         self.push(Some(line), rule, message);
     }
 

@@ -17,6 +17,8 @@ pub struct Rule {
     pub(crate) conditions: Conditions,
     /// Who has to approve, if the verdict is `ask`.
     pub(crate) approvers: Approvers,
+    /// The line of its source at which it starts, from 1.
+    pub(crate) line: usize,
 }
 
 /// The result of evaluating a rule on a request.
@@ -34,7 +36,18 @@ impl Rule {
         &self.name
     }
 
-    pub(crate) fn is_baseline(&self) -> bool {
+    /// The line of its source at which it starts, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Who has to approve, if the verdict is `ask`.
+    pub fn approvers(&self) -> Approvers {
+        self.approvers
+    }
+
+    /// Whether it is built in.
+    pub fn is_baseline(&self) -> bool {
         self.name.split_once('/').is_some_and(|(source, _)| source == BASELINE)
     }
 

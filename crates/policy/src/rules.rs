@@ -139,6 +139,21 @@ impl Rules {
         self.rules.iter().map(Arc::as_ref)
     }
 
+    /// What holds besides the rules: a reason that decisions name, its verdict, and when it applies.
+    pub fn built_in(&self) -> [(&'static str, Verdict, &'static str); 4] {
+        let default = self.posture.trust().default_verdict;
+        [
+            (DEFAULT, default, "no rule matches"),
+            (
+                SYSTEM_PLACE,
+                default,
+                "no rule of yours matches, and the path is in a system directory or another home",
+            ),
+            (PROTECTED, Verdict::Ask, "it writes to a protected path, such as Midwatch's own data"),
+            (TIER_2, Verdict::Ask, "it is external (tier 2), even if a rule allows it"),
+        ]
+    }
+
     /// The largest number of approvers that a rule requires.
     pub fn approvers_max(&self) -> u8 {
         self.iter().map(|rule| rule.approvers.persons).max().unwrap_or(1)

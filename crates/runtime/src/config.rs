@@ -14,6 +14,8 @@ use kernel::budget::Limits;
 use kernel::posture::{Flags, Posture, Trust};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, watch};
 
+use crate::retention::Retention;
+
 /// The name of the operator's own rules, in the data directory and in every decision.
 pub const POLICY_FILE: &str = "policy.toml";
 
@@ -29,6 +31,7 @@ pub struct ReloadableConfig {
     pub lease: Lease,
     pub limits: Limits,
     pub flags: Flags,
+    pub retention: Retention,
 }
 
 /// A [`ReloadableConfig`] that was checked.
@@ -40,6 +43,7 @@ pub(crate) struct ActiveConfig {
     pub config_hash: String,
     pub lease: Lease,
     pub limits: Limits,
+    pub retention: Retention,
     /// What the posture and the flags allow.
     pub trust: Trust,
 }
@@ -58,10 +62,11 @@ impl ActiveConfig {
         data: &Path,
         config: ReloadableConfig,
     ) -> Result<ActiveConfig, Error> {
-        let ReloadableConfig { policy, keys, config_hash, lease, limits, flags } = config;
+        let ReloadableConfig { policy, keys, config_hash, lease, limits, flags, retention } =
+            config;
         let rules = rules(posture, &policy, data)?;
         let trust = posture.trust().restricted_by(flags);
-        Ok(ActiveConfig { rules, policy, keys, config_hash, lease, limits, trust })
+        Ok(ActiveConfig { rules, policy, keys, config_hash, lease, limits, retention, trust })
     }
 }
 

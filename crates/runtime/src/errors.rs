@@ -43,6 +43,12 @@ pub fn store(error: store::Error) -> Error {
              scram-sha-256`, set the role's password again, and use the method `scram-sha-256` in \
              `pg_hba.conf`",
         ),
+        Store::AccessDenied(_) => Error::new(Code::DatabaseRefused, error).hint(
+            "name the password with `store.password` (`env:NAME` or `file:/path`), and check the user in \
+             `store.url`",
+        ),
+        Store::NoDatabase(_) => Error::new(Code::DatabaseMissing, error)
+            .hint("create it with `createdb`, or correct its name in `store.url`"),
         Store::InDoubt(_) => Error::new(Code::DatabaseAway, error)
             .hint("repeat it with the same idempotency key, or check first whether it took effect"),
         Store::WriteFailed(_) => Error::new(Code::DiskFailed, error)

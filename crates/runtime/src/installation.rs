@@ -1,10 +1,13 @@
 //! What stays the same for as long as a process has a data directory open.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kernel::posture::Posture;
 use ledger::SigningKey;
+
+/// The folder of output files, within the data directory.
+pub const OUTPUTS_FOLDER: &str = "outputs";
 
 /// Settings that need a restart to change.
 #[derive(Clone, Debug)]
@@ -42,5 +45,14 @@ impl Installation {
     /// The page on which a person reads an approval and decides, if a daemon serves it.
     pub(crate) fn approval_link(&self, approval: &str) -> Option<String> {
         self.http_url.as_ref().map(|url| format!("{url}/approvals/{approval}"))
+    }
+
+    /// The path of an output file, which may be in another data directory since it was recorded.
+    pub(crate) fn output_file(&self, recorded: &str) -> String {
+        let moved = Path::new(recorded)
+            .file_name()
+            .map(|name| self.settings.data.join(OUTPUTS_FOLDER).join(name))
+            .filter(|moved| !Path::new(recorded).exists() && moved.exists());
+        moved.map_or_else(|| recorded.to_owned(), |moved| moved.display().to_string())
     }
 }

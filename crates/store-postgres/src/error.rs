@@ -18,6 +18,10 @@ pub(crate) fn classify(error: tokio_postgres::Error) -> Error {
             error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
         return match error.is_closed() || find_io(&error).is_some() {
             true => Error::Unreachable(text),
+            // The library has no kind for it.
+            false if text.contains("password missing") => {
+                Error::AccessDenied("it requires a password, and none is configured".to_owned())
+            }
             false => Error::Failed(text),
         };
     };
@@ -25,6 +29,10 @@ pub(crate) fn classify(error: tokio_postgres::Error) -> Error {
     match reported.code() {
         &SqlState::DISK_FULL => Error::DiskFull,
         &SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly,
+        &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+            Error::AccessDenied(text)
+        }
+        &SqlState::INVALID_CATALOG_NAME => Error::NoDatabase(text),
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => Error::Damaged(text),
         &SqlState::ADMIN_SHUTDOWN
         | &SqlState::CRASH_SHUTDOWN

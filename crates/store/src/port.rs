@@ -76,6 +76,12 @@ pub enum Error {
     /// The database wants the password in a form that reveals it. Nothing was sent.
     #[error("the database asked for the password {form}, so it was not sent")]
     PasswordNotSent { form: &'static str },
+    /// The database refuses the user or the password.
+    #[error("the database refuses the connection: {0}")]
+    AccessDenied(String),
+    /// The server has no such database.
+    #[error("{0}")]
+    NoDatabase(String),
     /// The connection was lost during a commit, and could not be restored in time to find out whether
     /// the commit happened.
     #[error("lost the database during a commit, which may have happened or not: {0}")]

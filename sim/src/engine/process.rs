@@ -74,6 +74,7 @@ impl Process {
             lease: kernel::authority::Lease::default(),
             limits: LIMITS,
             flags: kernel::posture::Flags::default(),
+            retention: runtime::Retention::default(),
         };
         let components = Components {
             backend: backend_of_process(backend, number),

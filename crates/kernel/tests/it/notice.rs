@@ -135,6 +135,31 @@ fn only_these_events_send_a_notice() {
             "midwatch status --tools".to_owned(),
         ),
         (
+            "budget.used_up.1.plain.json",
+            "budget_used_up",
+            "runs",
+            "The daily budget of runs of all agents together is used up (3 of 3); runs that need it \
+             start again at 2026-09-10T00:26:40.000001Z."
+                .to_owned(),
+            "midwatch status --budgets".to_owned(),
+        ),
+        (
+            "budget.used_up.1.agent.json",
+            "budget_used_up",
+            "ada/money",
+            "The daily budget of money of agent ada is used up (4.80 of 5.00); runs that need it start \
+             again at 2026-09-10T00:26:40.000001Z."
+                .to_owned(),
+            "midwatch status --budgets".to_owned(),
+        ),
+        (
+            "notice.failing.1.plain.json",
+            "channel_failing",
+            "url",
+            "Notices through the channel url are not delivered.".to_owned(),
+            "midwatch notice list".to_owned(),
+        ),
+        (
             "authority.warned.1.plain.json",
             "lease_low",
             INSTANCE,

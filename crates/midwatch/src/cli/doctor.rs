@@ -60,6 +60,8 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
         let startup = StartupChecks::collect(context, loaded).await;
         checks.extend(posture::Check::ALL.into_iter().flat_map(|check| startup.results(check)));
         checks.extend(startup.daemon());
+        checks.extend(startup.store(context));
+        checks.push(startup.notices(loaded));
         signed = startup.signed_entries();
     }
     checks.extend(check_separation(context));
@@ -174,6 +176,9 @@ impl StartupChecks {
             Is::Ledger => return None,
             Is::Clock => opened.map(|_| "not behind the ledger".to_owned())?,
             Is::ClockAhead => opened.map(|_| "not far ahead of the ledger".to_owned())?,
+            Is::WorkingDirectories => {
+                opened.map(|_| "agents can write to their working directories".to_owned())?
+            }
             Is::Approvers => opened.map(|_| "enough approvers are set up".to_owned())?,
             Is::ScheduleApprovers => {
                 opened.map(|_| "enough people besides authors can approve".to_owned())?
@@ -193,6 +198,42 @@ impl StartupChecks {
             }),
             Err(error) if check_for(error.code).is_some() => None,
             Err(error) => Some(Check::error("watch", error)),
+        }
+    }
+
+    /// Which store is used, and whether an old one lies beside it.
+    fn store(&self, context: &Context) -> Option<Check> {
+        let store = &self.opened()?.daemon.store;
+        let file = context.directory.database();
+        match store.contains("is not used") {
+            false => Some(Check::ok("store", store)),
+            true => {
+                let hint = format!("once you are sure, move `{}` away", file.display());
+                Some(Check::warning("store", store, hint))
+            }
+        }
+    }
+
+    /// Whether anyone is notified.
+    fn notices(&self, loaded: &Loaded) -> Check {
+        let name = "notices";
+        if !loaded.config.notice.is_configured() {
+            let hint = "set `notice.command` or `notice.url`, then `midwatch notice test`";
+            return Check::warning(name, "none: no one is told when a run fails or waits", hint);
+        }
+        let channels = self.opened().map(|status| status.notices.as_slice()).unwrap_or_default();
+        let failing = channels.iter().find_map(|channel| {
+            let what = channel.last_failure.as_ref().map(|it| it.what.as_str()).unwrap_or_default();
+            let since = channel.failing_since.as_ref()?;
+            Some(format!("`{}` has failed since {since}: {what}", channel.channel))
+        });
+        match failing {
+            Some(found) => Check::warning(name, found, "`midwatch notice test` tries it again"),
+            None => {
+                let names: Vec<&str> = channels.iter().map(|it| it.channel.as_str()).collect();
+                let names = names.join(", ");
+                Check::ok(name, if names.is_empty() { "configured".to_owned() } else { names })
+            }
         }
     }
 

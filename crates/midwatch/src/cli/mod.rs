@@ -5,6 +5,8 @@
 
 mod agent;
 mod approval;
+mod backup;
+mod cleanup;
 mod completions;
 mod config;
 mod demo;
@@ -15,6 +17,7 @@ mod lease;
 mod ledger;
 mod man;
 mod mcp;
+mod notice;
 mod policy;
 mod promptyoself;
 mod run;
@@ -105,12 +108,15 @@ enum Command {
     /// 28
     #[command(subcommand)]
     Lease(lease::Command),
-    /// Check the rules; explain past decisions; try other rules on them
+    /// Check and list the rules; explain past decisions; try other rules on them
     #[command(subcommand)]
     Policy(policy::Command),
     /// Create, list and revoke access tokens
     #[command(subcommand)]
     Token(token::Command),
+    /// List and test the channels that notify you
+    #[command(subcommand)]
+    Notice(notice::Command),
     /// Publish events that fire schedules
     #[command(subcommand)]
     Event(event::Command),
@@ -120,6 +126,10 @@ enum Command {
     /// Read, verify, export and rebuild the ledger
     #[command(subcommand)]
     Ledger(ledger::Command),
+    /// Back up an installation into one file, and restore it
+    #[command(subcommand)]
+    Backup(backup::Command),
+    Cleanup(cleanup::Cleanup),
     /// Copy an installation from one store into another
     #[command(subcommand)]
     Store(store::Command),
@@ -224,11 +234,14 @@ async fn run_command(context: &Context, command: Command) -> Result<ExitCode, Er
         Command::Lease(command) => lease::run(context, command).await,
         Command::Policy(command) => policy::run(context, command).await,
         Command::Token(command) => token::run(context, command).await,
+        Command::Notice(command) => notice::run(context, command).await,
         Command::Event(command) => event::run(context, command).await,
         Command::Why(why) => why::run(context, why).await,
         Command::Mcp(mcp) => mcp::run(context, mcp).await,
         Command::Promptyoself(promptyoself) => promptyoself::run(context, promptyoself).await,
         Command::Ledger(command) => ledger::run(context, command).await,
+        Command::Backup(command) => backup::run(context, command).await,
+        Command::Cleanup(cleanup) => cleanup::run(context, cleanup).await,
         Command::Store(command) => store::run(context, command).await,
         Command::Config(command) => config::run(context, command).await,
         Command::Completions(_) | Command::Man(_) => Ok(ExitCode::SUCCESS),

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use api::{
-    Budget, BudgetLimit, BudgetList, Budgets, Capability, Channel, Error, LiveRuns, StatusShow,
-    ToolList, ToolTally, ToolUse, Tools,
+    Budget, BudgetLimit, BudgetList, Budgets, Capability, Channel, DiskUse, Error, LiveRuns,
+    StatusShow, ToolList, ToolTally, ToolUse, Tools,
 };
 use clap::Args;
 use serde::Serialize;
 
 use super::support::lease;
-use super::support::render::{count_of, entries, pairs, yes_no};
+use super::support::render::{count_of, entries, pairs, size, yes_no};
 use super::support::table::{Column, shortened, table, whole};
 use crate::access::send;
 use crate::context::Context;
@@ -165,6 +165,7 @@ fn render(status: &api::Status, view: &View) -> String {
         Some(("posture", format!("{} (policy version {})", daemon.posture, daemon.policy))),
         disabled(&status.capabilities).map(|text| ("disabled", text)),
         Some(("data", daemon.data.clone())),
+        Some(("store", daemon.store.clone())),
         Some(("version", daemon.version.clone())),
         Some(("agents", agents.to_string())),
         Some(("schedules", schedules.to_string())),
@@ -180,15 +181,25 @@ fn render(status: &api::Status, view: &View) -> String {
         unknown_outcomes(unknown).map(|text| ("ATTENTION", text)),
         paused_schedules(paused).map(|text| ("ATTENTION", text)),
         silenced_agents(silenced).map(|text| ("ATTENTION", text)),
+        failing_channels(notices).map(|text| ("ATTENTION", text)),
         Some(("ledger", signed)),
         daemon.running.then(|| ("ledger check", ledger.check.clone())),
         ledger.stopped.clone().map(|reason| ("STOPPED", reason)),
         ledger.clock.clone().map(|what| ("CLOCK", what)),
         Some(("public key", ledger.key.clone())),
         Some(("times are", view.zone_name().to_owned())),
+        status.disk.as_ref().map(|disk| ("disk", disk_use(disk))),
     ];
     let channels = notices.iter().map(|it| ("notices", channel(it, view)));
     pairs(rows.into_iter().flatten().chain(channels))
+}
+
+fn disk_use(disk: &DiskUse) -> String {
+    let DiskUse { database, outputs, logs, exports, bytes_per_day, .. } = disk;
+    let database = database.map(|bytes| format!("database {}, ", size(bytes))).unwrap_or_default();
+    let (outputs, logs, exports) = (size(*outputs), size(*logs), size(*exports));
+    let growth = size(*bytes_per_day);
+    format!("{database}outputs {outputs}, exports {exports}, logs {logs}; grows by {growth} a day")
 }
 
 /// Capabilities that are supported and on by default, but disabled.
@@ -280,8 +291,18 @@ fn silenced_agents(silenced: &[String]) -> Option<String> {
     ))
 }
 
+/// Channels through which no one is reached.
+fn failing_channels(channels: &[Channel]) -> Option<String> {
+    let failing = channels.iter().filter_map(|it| Some((&it.channel, it.failing_since.as_ref()?)));
+    let failing: Vec<String> =
+        failing.map(|(name, since)| format!("`{name}` since {since}")).collect();
+    (!failing.is_empty()).then(|| {
+        format!("notices are not delivered: {}; see `midwatch notice list`", failing.join(", "))
+    })
+}
+
 /// The last deliveries of a notice channel.
-fn channel(Channel { channel, last_success, last_failure }: &Channel, view: &View) -> String {
+fn channel(Channel { channel, last_success, last_failure, .. }: &Channel, view: &View) -> String {
     let success = last_success.as_ref().map(|at| format!("last sent {}", view.moment(at)));
     let failure =
         last_failure.as_ref().map(|it| format!("last failed {}: {}", view.moment(&it.at), it.what));

@@ -18,6 +18,11 @@ const BUDGET_MAX: u32 = 1_000_000_000;
 const LEASE_MIN: Duration = Duration::from_secs(60 * 60);
 const LEASE_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
+/// Shorter, and a file could be gone before a person has seen it.
+const AGE_MIN: Duration = Duration::from_secs(60 * 60);
+const AGE_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+const BYTES_MAX: u64 = 1 << 50;
+
 pub(super) struct Key {
     /// `name` at the top of the file, or `section.name`.
     pub(super) path: &'static str,
@@ -93,6 +98,13 @@ pub(super) const SECTIONS: &[Section] = &[
         is_reloadable: true,
     },
     Section {
+        name: "retention",
+        doc: "How long files are kept, and how much space they may take; see \
+              `docs/retention.md`. The daemon removes what is beyond a limit once a day, the \
+              oldest first; `midwatch cleanup` does it at once. The ledger is kept for ever.",
+        is_reloadable: true,
+    },
+    Section {
         name: "store",
         doc: "Where the data is stored: in a file in the data directory, or in a database. \
               `midwatch store copy` moves it from one to the other.",
@@ -101,8 +113,8 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "notice",
         doc: "How to notify a human when a run waits for approval or fails for good; see \
-              `docs/notices.md`. The daemon reads these keys when it starts.",
-        is_reloadable: false,
+              `docs/notices.md`. `midwatch notice test` tries the channels.",
+        is_reloadable: true,
     },
     Section {
         name: "http",
@@ -301,6 +313,69 @@ pub(super) const KEYS: &[Key] = &[
             field: |config| &mut config.approval.denied_for,
             min: Duration::from_secs(1),
             max: LEASE_MAX,
+        },
+    },
+    Key {
+        path: "retention.outputs_age",
+        doc: "Age at which the output file of an ended run is removed. `0s`: never.",
+        default: Raw::text("90d"),
+        kind: &Ranged {
+            field: |config| &mut config.retention.outputs_age,
+            min: AGE_MIN,
+            max: AGE_MAX,
+        },
+    },
+    Key {
+        path: "retention.outputs_bytes",
+        doc: "Space for all output files. `0B`: no limit.",
+        default: Raw::text("10GiB"),
+        kind: &Ranged {
+            field: |config| &mut config.retention.outputs_bytes,
+            min: 0,
+            max: BYTES_MAX,
+        },
+    },
+    Key {
+        path: "retention.logs_age",
+        doc: "Age at which a rotated log file is removed; `log.files_max` limits their number. \
+              `0s`: never.",
+        default: Raw::text("90d"),
+        kind: &Ranged {
+            field: |config| &mut config.retention.logs_age,
+            min: AGE_MIN,
+            max: AGE_MAX,
+        },
+    },
+    Key {
+        path: "retention.exports_age",
+        doc: "Age, from the end of its month on, at which an exported month is removed; its \
+              signed manifest is kept. `0s`: never.",
+        default: Raw::text("0s"),
+        kind: &Ranged {
+            field: |config| &mut config.retention.exports_age,
+            min: AGE_MIN,
+            max: AGE_MAX,
+        },
+    },
+    Key {
+        path: "retention.exports_bytes",
+        doc: "Space for all exported months before the present one. `0B`: no limit.",
+        default: Raw::text("0B"),
+        kind: &Ranged {
+            field: |config| &mut config.retention.exports_bytes,
+            min: 0,
+            max: BYTES_MAX,
+        },
+    },
+    Key {
+        path: "retention.responses_age",
+        doc: "Age at which the stored answer to an idempotency key is removed: a request that \
+              is repeated later counts as new. `0s`: never.",
+        default: Raw::text("7d"),
+        kind: &Ranged {
+            field: |config| &mut config.retention.responses_age,
+            min: AGE_MIN,
+            max: AGE_MAX,
         },
     },
     Key {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use agents::Scheme;
 use kernel::money::Money;
 use redact::redact;
+use runtime::Retention;
 
 use super::Posture;
 use super::document::{Entry, entries};
@@ -40,6 +41,14 @@ const BLANK: Config = Config {
         bytes_per_agent: 0,
     },
     approval: Approval { pending_per_agent: 0, asks_per_agent: 0, denied_for: Duration::ZERO },
+    retention: Retention {
+        outputs_age: Duration::ZERO,
+        outputs_bytes: 0,
+        logs_age: Duration::ZERO,
+        exports_age: Duration::ZERO,
+        exports_bytes: 0,
+        responses_age: Duration::ZERO,
+    },
     store: Storage { url: None, password: None, ca_file: None },
     notice: Notice { command: Vec::new(), url: None, token: None },
     http: Http { listen: None, toolsets: Vec::new() },
@@ -68,7 +77,8 @@ impl Config {
         draft.check_lease(file)?;
         draft.check_encryption(file)?;
         let values = draft.chosen.iter().map(|chosen| chosen.value(file)).collect();
-        let (warnings, overridden) = (variables::unknown_variables(environment), draft.overridden);
+        let (warnings, overridden) =
+            (variables::unknown_variables(environment, &draft.config), draft.overridden);
         Ok(Loaded { config: draft.config, values, warnings, overridden })
     }
 }

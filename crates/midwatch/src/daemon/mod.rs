@@ -97,11 +97,12 @@ pub async fn run(
     let http_address = http::ReservedAddress::bind(&loaded);
     let address = http_address.address();
     let redactor = Arc::clone(logs.redactor());
+    let config_files = config_reader::ConfigFiles::new(context, &loaded, Arc::clone(&redactor));
     let own_port = address.map(|address| address.port());
     let surroundings = Surroundings {
         backend: agent_backend(context, context.environment.clone(), redactor, own_port),
         http_url: address.map(|address| format!("http://{address}")),
-        config_reader: Some(Arc::new(config_reader::ConfigFiles::new(context, &loaded))),
+        config_reader: Some(Arc::new(config_files)),
     };
     let engine = open_engine(context, &loaded, surroundings).await?;
     found.extend(engine.findings().await?);

@@ -6,6 +6,7 @@ use api::{Amount, Budget, BudgetLimit, Error};
 use kernel::agent::{Agent, AgentName};
 use kernel::backend::Tier;
 use kernel::budget::{self, Limits, run_counter_limits};
+use kernel::installation::{BudgetUsedUp, Event as InstallationEvent};
 use kernel::money::Money;
 use kernel::progress::Progress;
 use kernel::schedule::terms::Terms;
@@ -13,6 +14,7 @@ use kernel::schedule::{Definition, Schedule};
 use kernel::tick::Tick;
 use kernel::{Counter, EventBody, Noun, NounState, ScheduleId, run};
 use store::Store;
+use tracing::warn;
 
 use crate::clock::Time;
 use crate::commit::codec;
@@ -100,16 +102,37 @@ impl Budgets {
         Ok(warnings.collect())
     }
 
-    /// The first counter that is over its limit.
+    /// The first counter that is over its limit. If that is a budget, the ledger records it once a day.
     pub(crate) async fn find_shortage(&self, needs: CounterNeeds) -> Option<Shortage> {
         for CounterChange { counter, add, max } in needs.changes {
             let used = self.store.counter(&counter.name()).await.unwrap_or_default();
             if max < used + add {
                 let limit = counter.budget_limit(&needs.terms, &needs.limits);
+                if let Some(budget) = wire_limit(&counter, used, limit) {
+                    self.record_used_up(budget).await;
+                }
                 return Some(shortage(&counter, used, limit, limit - max));
             }
         }
         None
+    }
+
+    async fn record_used_up(&self, BudgetLimit { scope, name, what, used, most, .. }: BudgetLimit) {
+        let (day, at) = (self.today(), self.time.now());
+        let key = format!("budget/{scope}/{}/{what}/{day}", name.as_deref().unwrap_or_default());
+        let used_up = BudgetUsedUp {
+            scope,
+            name,
+            what,
+            used: used.to_string(),
+            most: most.to_string(),
+            until: budget::end_of_day(day),
+            at,
+        };
+        let event = InstallationEvent::BudgetUsedUp(used_up);
+        if let Err(failed) = self.transactions.record_once(&key, event).await {
+            warn!(%failed, "failed to record a used-up budget");
+        }
     }
 
     /// The counters that limit the start of a run. Which ones is decided on cached rows.

@@ -12,7 +12,8 @@ use kernel::budget::Limits;
 use kernel::installation::Event as InstallationEvent;
 use kernel::token::Token;
 use kernel::{Actor, Event, EventBody, Noun, NounState, Timestamp, TokenId};
-use store::{Commit, Delta, Outcome, Store};
+use ledger::Hash;
+use store::{Commit, Delta, Outcome, Store, StoredResponse};
 
 use crate::clock::Time;
 use crate::commit::caller::Caller;
@@ -366,6 +367,29 @@ impl Transactions {
         let event = Event { at: self.time.now(), actor, cause: "", body };
         let drafts = vec![codec::draft_entry(event)?];
         self.append(Commit { drafts, ..Commit::default() }).await.map(drop)
+    }
+
+    /// Records an event about the installation, unless one was recorded under the same key. Keys are dropped like stored
+    /// responses.
+    pub(crate) async fn record_once(
+        &self,
+        key: &str,
+        event: InstallationEvent,
+    ) -> Result<(), Error> {
+        let at = self.time.now();
+        let body = &mut EventBody::Installation(self.instance.clone(), event);
+        let event = Event { at, actor: &Actor::system(), cause: "", body };
+        let drafts = vec![codec::draft_entry(event)?];
+        // No caller has this name, so the key is none of a request.
+        let response = StoredResponse {
+            key: format!("@once/{key}"),
+            request_hash: Hash::ZERO,
+            body: Vec::new(),
+            at_us: at.as_micros(),
+        };
+        self.append(Commit { drafts, response: Some(response), ..Commit::default() })
+            .await
+            .map(drop)
     }
 
     /// Rows as they are now.

@@ -2,6 +2,7 @@
 
 pub(crate) mod after_commit;
 pub(crate) mod approvers;
+mod cleanup;
 pub(crate) mod clock_monitor;
 pub(crate) mod handle;
 pub(crate) mod lifecycle;
@@ -9,6 +10,7 @@ pub(crate) mod open;
 pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod startup_checks;
+mod working_directories;
 
 use std::convert::Infallible;
 use std::ops::Deref;

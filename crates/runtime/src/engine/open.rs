@@ -309,7 +309,9 @@ fn build(components: Components, base: Base) -> Parts {
         time: time.clone(),
         config: config.clone(),
         installation: installation.clone(),
+        transactions: transactions.clone(),
         deliveries: Deliveries::default(),
+        channels: tokio::sync::watch::Sender::new(Vec::new()),
     });
     let clock_monitor = ClockMonitor {
         store: store.clone(),

@@ -16,6 +16,7 @@ use crate::config::{ActiveConfig, POLICY_FILE, ReloadableConfig};
 use crate::engine::Engine;
 use crate::engine::startup_checks;
 use crate::errors::internal;
+use crate::notify::Channel;
 
 /// The longest reason of a refused reload that is recorded.
 const REASON_CHARS_MAX: usize = 1_000;
@@ -33,6 +34,8 @@ pub struct Reread {
     pub waiting: Vec<String>,
     /// Keys of the file that the environment overrides.
     pub overridden: Vec<String>,
+    /// The configured notification channels.
+    pub channels: Vec<Arc<dyn Channel>>,
 }
 
 #[derive(Debug)]
@@ -50,6 +53,8 @@ struct NextConfig {
     waiting: Vec<String>,
     overridden: Vec<String>,
     warnings: Vec<Finding>,
+    /// If a key of `[notice]` changed.
+    channels: Option<Vec<Arc<dyn Channel>>>,
 }
 
 impl Reloader {
@@ -75,18 +80,21 @@ impl Engine {
     async fn read_config(&self, reader: Arc<dyn ConfigReader>) -> Result<NextConfig, Error> {
         let (posture, data) = (self.installation.posture, self.installation.settings.data.clone());
         let read = spawn_blocking(move || {
-            let Reread { config, waiting, overridden } = reader.read()?;
-            Ok::<_, Error>((ActiveConfig::load(posture, &data, config)?, waiting, overridden))
+            let Reread { config, waiting, overridden, channels } = reader.read()?;
+            let config = ActiveConfig::load(posture, &data, config)?;
+            Ok::<_, Error>((config, waiting, overridden, channels))
         });
-        let (config, waiting, overridden) = read.await.map_err(internal)??;
+        let (config, waiting, overridden, channels) = read.await.map_err(internal)??;
         let changed = changed_keys(&self.config.active(), &config);
         let warnings = self.approver_findings(&config).await?;
-        Ok(NextConfig { config, changed, waiting, overridden, warnings })
+        let is_notice = changed.iter().any(|key| key.starts_with("notice."));
+        let channels = is_notice.then_some(channels);
+        Ok(NextConfig { config, changed, waiting, overridden, warnings, channels })
     }
 
     /// The entry comes first: only a recorded configuration becomes active.
     async fn activate(&self, actor: &Actor, next: NextConfig) -> Result<ConfigReloaded, Error> {
-        let NextConfig { config, changed, waiting, overridden, warnings } = next;
+        let NextConfig { config, changed, waiting, overridden, warnings, channels } = next;
         let reloaded = installation::Reloaded {
             config_hash: config.config_hash.clone(),
             policy: config.rules.version().to_owned(),
@@ -99,6 +107,9 @@ impl Engine {
         self.transactions.record_as(actor, InstallationEvent::Reloaded(reloaded)).await?;
         self.config.swap(config);
         drop(swapping);
+        if let Some(channels) = channels {
+            self.notifier.channels.send_replace(channels);
+        }
         // The next warning about the lease may be at another time now.
         self.authority.changed.notify_one();
         info!(?changed, ?waiting, policy, "reloaded configuration and rules");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::Error;
 use futures::future::{Either, FutureExt, join, join5, pending, select};
+use kernel::Actor;
 use kernel::installation::{Event as InstallationEvent, Heartbeat, Started, Stopped};
 use kernel::posture::Finding;
 use tokio::sync::mpsc::unbounded_channel;
@@ -13,17 +14,17 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::clock::micros;
 use crate::engine::Engine;
 use crate::engine::lifecycle::Running;
 use crate::errors;
 use crate::execute::fast_start::FastStarts;
+use crate::ledger::export::MissingLines;
 use crate::notify::Channel;
 
 /// How often to export finished months and to drop old responses.
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(3_600);
-/// How long the response to an idempotency key is kept.
-const RESPONSES_KEPT: Duration = Duration::from_secs(7 * 86_400);
+/// How often to remove files that are older or larger than the configuration allows.
+const CLEANUP_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
 impl Engine {
     /// Runs the daemon's loops until `stop` returns the reason to end, or the disk fails. A damaged ledger is still served
@@ -49,6 +50,7 @@ impl Engine {
             stop.await;
             return Ok(());
         }
+        self.notifier.channels.send_replace(channels.clone());
         let channels = self.notifier.open_channels(channels).await?;
         self.authority.record_start(self.start_event(warnings).await?).await?;
         let clock_reading = self.clock_monitor.check_at_start().await?;
@@ -79,7 +81,7 @@ impl Engine {
             join5(
                 self.checkpoints.run(),
                 join(self.heartbeats(), self.tool_metrics.run()),
-                self.housekeeping(),
+                join(self.housekeeping(), self.cleanups()),
                 self.integrity.run(),
                 self.notifier.run(channels),
             ),
@@ -146,11 +148,31 @@ impl Engine {
         }
     }
 
+    /// Applies the limits of `[retention]` at the start and then once a day.
+    async fn cleanups(&self) {
+        let mut every = interval(CLEANUP_EVERY);
+        every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            every.tick().await;
+            match self.clean_up(&Actor::system(), false).await {
+                Ok(done) if !done.removed.is_empty() => {
+                    info!(removed = ?done.removed, "cleaned up")
+                }
+                Ok(_) => {}
+                Err(failed) => warn!(%failed, "failed to clean up"),
+            }
+        }
+    }
+
     async fn housekeeping(&self) {
         let mut every = interval(HOUSEKEEPING_EVERY);
         loop {
             every.tick().await;
-            match self.exports.export_finished_months().await {
+            let missing = match self.config.active().retention.limits_exports() {
+                true => MissingLines::Leave,
+                false => MissingLines::Restore,
+            };
+            match self.exports.export_finished_months(missing).await {
                 Ok(done) if done.exports.iter().any(|export| export.written) => {
                     info!(dir = done.dir, "exported the ledger of finished months");
                 }
@@ -161,11 +183,6 @@ impl Engine {
                 warn!(%failed, "failed to drop old responses");
             }
         }
-    }
-
-    pub(crate) async fn drop_old_responses(&self) -> Result<(), Error> {
-        let before = self.time.now().as_micros().saturating_sub(micros(RESPONSES_KEPT));
-        self.store.delete_responses(before).await.map_err(errors::store)
     }
 
     /// Returns when the disk does not keep what is written. A damaged ledger is no reason to return, because it is still

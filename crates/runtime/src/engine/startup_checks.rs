@@ -12,6 +12,7 @@ use kernel::posture::{self, Check, Consequence, Finding, Posture, Purpose};
 use crate::authorize::tokens::token_hash;
 use crate::commit::codec;
 use crate::engine::Engine;
+use crate::engine::working_directories::check_working_directories;
 use crate::errors;
 
 /// Agents read at a time.
@@ -70,6 +71,7 @@ impl Engine {
             found.extend(posture::check_clock(self.time.shown(), self.time.ledger()));
         }
         found.extend(self.approver_findings(&self.config.active()).await?);
+        found.extend(check_working_directories(&agents));
         Ok(found)
     }
 

@@ -27,8 +27,8 @@ impl Serve<RunRead> for Engine {
         };
         let bytes = found.map_err(|error| {
             let what = format!("the output file cannot be read: {error}");
-            let hint =
-                "`run show` prints the start of the output and the path of the file, which may be on another machine";
+            let hint = "`run show` prints the start of the output and the path of the file, which may be \
+                        on another machine, or was removed (`[retention]`)";
             Error::new(Code::NotFound, what).hint(hint)
         })?;
         let complete = trim_incomplete_character(&bytes);

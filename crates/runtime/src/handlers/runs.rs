@@ -68,6 +68,9 @@ impl Serve<RunShow> for Engine {
             output.text = self.sealing.open(text, Purpose::Output)?;
             output.sealed = false;
         }
+        if let Some(file) = shown.output.as_mut().and_then(|output| output.file.as_mut()) {
+            *file = self.installation.output_file(file);
+        }
         if let Some(run) = rows.get::<Run>(&id) {
             shown.source = self.feed.source_of(&id, run).await?.map(|source| match source {
                 Source::Run(id) => RunSource::Run(id.to_string()),

@@ -23,6 +23,9 @@ use crate::handlers::approvals;
 use crate::timestamps::rfc3339;
 use crate::wire;
 
+/// The file of an embedded store, in the data directory.
+const DATABASE_FILE: &str = "midwatch.db";
+
 /// The status, cut down to what the caller may see: an agent learns nothing about other agents.
 impl Serve<StatusShow> for Engine {
     async fn serve(&self, caller: &Caller, _: StatusShow) -> Result<Status, Error> {
@@ -45,6 +48,7 @@ impl Serve<StatusShow> for Engine {
             paused: Vec::new(),
             silenced: Vec::new(),
             notices: Vec::new(),
+            disk: None,
             ..status
         })
     }
@@ -68,9 +72,24 @@ impl Engine {
             since: running.as_ref().map(|running| rfc3339(running.since)),
             version: settings.version.clone(),
             data: settings.data.display().to_string(),
+            store: self.describe_store(),
             posture: wire::posture(self.installation.posture),
             policy: self.config.active().rules.version().to_owned(),
             warnings: running.map(|running| running.warnings).unwrap_or_default(),
+        }
+    }
+
+    /// The kind of the store and where it is. A file that is no longer used is easily mistaken for it.
+    fn describe_store(&self) -> String {
+        let config = self.config.active();
+        let url = config.keys.iter().find(|it| it.key == "store.url");
+        let url = url.map(|it| it.value.trim_matches('"')).filter(|url| !url.is_empty());
+        match url {
+            None => format!("SQLite ({DATABASE_FILE})"),
+            Some(url) if self.installation.settings.data.join(DATABASE_FILE).exists() => {
+                format!("PostgreSQL ({url}); `{DATABASE_FILE}` beside it is not used")
+            }
+            Some(url) => format!("PostgreSQL ({url})"),
         }
     }
 
@@ -119,6 +138,7 @@ impl Engine {
             paused: self.paused_by_system().await?,
             silenced: self.silenced().await?,
             notices: self.notifier.deliveries.list(),
+            disk: Some(self.disk_use().await?),
             capabilities: self.capabilities(),
         })
     }

@@ -12,6 +12,7 @@ use crate::authorize::authenticate::kernel_role;
 use crate::commit::caller::Caller;
 use crate::commit::codec::decode_item;
 use crate::engine::Engine;
+use crate::engine::startup_checks;
 use crate::errors::{self, ToError, internal};
 use crate::pages::{self, Order, PageRequest};
 use crate::timestamps::rfc3339;
@@ -36,10 +37,16 @@ impl Serve<TokenRevoke> for Engine {
     async fn serve(&self, caller: &Caller, revoke: TokenRevoke) -> Result<TokenRevoked, Error> {
         let id: TokenId = revoke.id.parse().map_err(|invalid| unknown(&invalid))?;
         let command = Command::Revoke { note: revoke.note };
-        self.change_token::<TokenRevoke>(caller, id, command, |changed, token| {
-            Ok(TokenRevoked { token, changed })
-        })
-        .await
+        let revoked = self
+            .change_token::<TokenRevoke>(caller, id, command, |changed, token| {
+                Ok(TokenRevoked { token, changed, warnings: Vec::new() })
+            })
+            .await?;
+        // A daemon that runs goes on; its next start counts the approvers again.
+        let findings = self.approver_findings(&self.config.active()).await?;
+        let posture = self.installation.posture;
+        let warnings = findings.iter().map(|it| startup_checks::wire(it, posture)).collect();
+        Ok(TokenRevoked { warnings, ..revoked })
     }
 }
 

@@ -22,15 +22,22 @@ use crate::commit::transaction::Transactions;
 use crate::errors::{self, internal};
 use crate::installation::Installation;
 use crate::ledger::month_files::MonthFiles;
-
-const DIRECTORY: &str = "exports";
+use crate::retention::EXPORTS_FOLDER;
 
 /// Which months to export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MonthSelection {
     /// All, with what the current month has so far.
     All,
-    Finished,
+    Finished(MissingLines),
+}
+
+/// What to do about a finished month whose manifest exists and whose lines do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissingLines {
+    Restore,
+    /// A cleanup has removed them.
+    Leave,
 }
 
 /// Finished months that this process has exported or found exported. Neither they nor the ledger before their end change any
@@ -49,8 +56,9 @@ impl FinishedMonths {
         FinishedMonths { months: Vec::new(), chain: Chain::empty(), manifest: None }
     }
 
-    fn are_in(&self, dir: &Path) -> bool {
-        self.months.iter().all(|month| MonthFiles::of(dir, *month).exists())
+    fn are_in(&self, dir: &Path, missing: MissingLines) -> bool {
+        let mut files = self.months.iter().map(|month| MonthFiles::of(dir, *month));
+        files.all(|it| it.has_manifest() && (missing == MissingLines::Leave || it.lines_exist()))
     }
 }
 
@@ -78,18 +86,23 @@ impl Exports {
     }
 
     /// Exports the finished months to the default directory.
-    pub(crate) async fn export_finished_months(&self) -> Result<Exported, Error> {
+    pub(crate) async fn export_finished_months(
+        &self,
+        missing: MissingLines,
+    ) -> Result<Exported, Error> {
         let dir = self.default_directory();
         let mut finished = self.exporting.lock().await;
-        let known = if finished.are_in(&dir) { finished.clone() } else { FinishedMonths::none() };
+        let is_known = finished.are_in(&dir, missing);
+        let known = if is_known { finished.clone() } else { FinishedMonths::none() };
+        let selection = MonthSelection::Finished(missing);
         let (exported, known) =
-            self.export_to(dir, MonthSelection::Finished, known, &ProgressSink::default()).await?;
+            self.export_to(dir, selection, known, &ProgressSink::default()).await?;
         *finished = known;
         Ok(exported)
     }
 
     fn default_directory(&self) -> PathBuf {
-        self.installation.settings.data.join(DIRECTORY)
+        self.installation.settings.data.join(EXPORTS_FOLDER)
     }
 
     /// The caller holds the lock `exporting`.
@@ -161,7 +174,7 @@ impl ExportJob {
         }
         let mut exported = Vec::new();
         while let Some(month) = self.month_after(finished.chain.size())? {
-            if self.selection == MonthSelection::Finished && self.this_month <= month {
+            if self.selection != MonthSelection::All && self.this_month <= month {
                 break;
             }
             let first = finished.chain.size() + 1;
@@ -180,7 +193,7 @@ impl ExportJob {
 
     /// A directory that a person named may be a link.
     fn create_directory(&self) -> io::Result<()> {
-        match self.dir == self.installation.settings.data.join(DIRECTORY) {
+        match self.dir == self.installation.settings.data.join(EXPORTS_FOLDER) {
             true => files::create_directory(&self.dir),
             false => fs::create_dir_all(&self.dir),
         }
@@ -221,12 +234,17 @@ impl ExportJob {
             && manifest.before == LedgerHead::from(&before)
             && manifest.after == LedgerHead::from(&after)
             && manifest.previous == previous
-            && files.has_lines(&manifest)
+            && (self.may_lack_lines(&files) || files.has_lines(&manifest))
         {
             return Ok((after, hash, false));
         }
         let hash = self.write(month, before, previous, &files)?;
         Ok((after, hash, true))
+    }
+
+    /// Only an export that a person requests writes lines again that a cleanup has removed.
+    fn may_lack_lines(&self, files: &MonthFiles) -> bool {
+        self.selection == MonthSelection::Finished(MissingLines::Leave) && !files.lines_exist()
     }
 
     fn read_manifest(&self, files: &MonthFiles) -> Option<(Manifest, Hash)> {

@@ -48,9 +48,14 @@ impl MonthFiles {
         self.sync()
     }
 
-    /// Whether both files exist, whatever is in them.
-    pub(crate) fn exists(&self) -> bool {
-        self.lines.exists() && self.manifest.exists()
+    /// Whether a manifest exists, whatever is in it.
+    pub(crate) fn has_manifest(&self) -> bool {
+        self.manifest.exists()
+    }
+
+    /// Whether lines exist, whatever is in them.
+    pub(crate) fn lines_exist(&self) -> bool {
+        self.lines.exists()
     }
 
     /// The signed manifest, if it exists.

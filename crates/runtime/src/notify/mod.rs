@@ -15,18 +15,22 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Error, Notice};
-use futures::future::{BoxFuture, join_all};
+use api::{DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Error, Notice, TestDelivery};
+use futures::future::{BoxFuture, FutureExt, join_all, pending, select};
 use kernel::Timestamp;
+use kernel::installation::{ChannelFailing, Event as InstallationEvent};
 use kernel::notice::Kind;
 use store::Store;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{error, warn};
 
 use crate::clock::{Time, micros};
+use crate::commit::transaction::Transactions;
 use crate::config::Config;
 use crate::errors;
 use crate::installation::Installation;
+use crate::timestamps::rfc3339;
 use cursor::{Cursor, CursorFile};
 pub(crate) use deliveries::Deliveries;
 use digest::PendingNotices;
@@ -65,7 +69,10 @@ pub(crate) struct Notifier {
     pub(crate) time: Arc<Time>,
     pub(crate) config: Arc<Config>,
     pub(crate) installation: Arc<Installation>,
+    pub(crate) transactions: Arc<Transactions>,
     pub(crate) deliveries: Deliveries,
+    /// The configured channels. A reload replaces them.
+    pub(crate) channels: watch::Sender<Vec<Arc<dyn Channel>>>,
 }
 
 /// A channel and its cursor.
@@ -108,8 +115,69 @@ impl Notifier {
         Ok(open)
     }
 
-    pub(crate) async fn run(&self, channels: Vec<OpenChannel>) {
-        join_all(channels.into_iter().map(|channel| self.follow(channel))).await;
+    /// Delivers through the channels until they are replaced, and then through the new ones. A delivery that is under way
+    /// then is repeated under the same id, as after a crash.
+    pub(crate) async fn run(&self, mut channels: Vec<OpenChannel>) {
+        let mut replaced = self.channels.subscribe();
+        loop {
+            let follow = join_all(channels.into_iter().map(|channel| self.follow(channel)));
+            // Without channels there is nothing to follow.
+            let follow = follow.then(|_| pending::<()>());
+            select(Box::pin(follow), Box::pin(replaced.changed())).await;
+            channels = loop {
+                let next = self.channels.borrow().clone();
+                match self.open_channels(next).await {
+                    Ok(open) => break open,
+                    Err(failed) => {
+                        warn!(%failed, "failed to open the notification channels");
+                        self.pause(SPACING).await;
+                    }
+                }
+            };
+        }
+    }
+
+    /// Sends a test message through every channel, one after the other.
+    pub(crate) async fn send_test(&self) -> Vec<TestDelivery> {
+        let channels = self.channels.borrow().clone();
+        let digest = self.test_digest();
+        let mut results = Vec::new();
+        for channel in channels {
+            let name = channel.name();
+            let failure = match channel.deliver(&digest).await {
+                Ok(()) => {
+                    self.deliveries.succeeded(name, self.time.now());
+                    None
+                }
+                Err(DeliveryError { what, .. }) => {
+                    self.deliveries.failed(name, self.time.now(), what.clone());
+                    Some(what)
+                }
+            };
+            results.push(TestDelivery { channel: name.to_owned(), failure });
+        }
+        results
+    }
+
+    fn test_digest(&self) -> Digest {
+        let (instance, now) = (&self.installation.instance, self.time.now());
+        let item = Notice {
+            seq: 0,
+            kind: "test".to_owned(),
+            id: instance.clone(),
+            at: rfc3339(now),
+            text: "This is a test message of Midwatch; nothing needs you.".to_owned(),
+            command: "midwatch notice list".to_owned(),
+            link: None,
+        };
+        Digest {
+            format: DIGEST_FORMAT,
+            id: format!("ntc_{instance}_test_{}", now.as_micros()),
+            instance: instance.clone(),
+            text: item.text.clone(),
+            items: vec![item],
+            more: 0,
+        }
     }
 
     async fn follow(&self, mut channel: OpenChannel) {
@@ -128,13 +196,16 @@ impl Notifier {
     }
 
     async fn deliver_pending(&self, channel: &mut OpenChannel) -> Result<Read, Error> {
-        let pending = self.pending_after(channel.cursor).await?;
+        let pending = self.pending_for(channel).await?;
         if pending.notices.is_empty() {
             channel.skip_to(pending.through).await;
             return Ok(Read::Nothing);
         }
         channel.start_delivery(pending.through).await;
+        let name = channel.channel.name();
+        self.deliveries.set_pending(name, pending.notices.len());
         self.deliver(channel, pending).await?;
+        self.deliveries.set_pending(name, 0);
         channel.finish_delivery().await;
         Ok(Read::Delivered)
     }
@@ -158,24 +229,37 @@ impl Notifier {
             self.deliveries.failed(name, self.time.now(), what);
             let Some(wait) = waits.next().filter(|_| !is_permanent) else {
                 error!(channel = name, id = digest.id, "gave up on a notice");
-                return Ok(());
+                return self.record_failing(name).await;
             };
             self.pause(wait).await;
             self.config.notices_enabled().await;
-            pending = self.pending_after(channel.cursor).await?;
+            pending = self.pending_for(channel).await?;
             if pending.notices.is_empty() {
                 return Ok(());
             }
         }
     }
 
-    /// The notices after a cursor that still need a person at the end of the ledger.
-    async fn pending_after(&self, cursor: Cursor) -> Result<PendingNotices, Error> {
-        let mut pending = PendingNotices::after(cursor);
+    /// Records that a channel does not deliver, so that the others say so. Once until it delivers again.
+    async fn record_failing(&self, name: &str) -> Result<(), Error> {
+        if !self.deliveries.report_failing(name) {
+            return Ok(());
+        }
+        let failing = ChannelFailing { channel: name.to_owned(), at: self.time.now() };
+        self.transactions.record(InstallationEvent::ChannelFailing(failing)).await
+    }
+
+    /// The notices for a channel that still need a person at the end of the ledger. That it failed itself is for the others.
+    async fn pending_for(&self, channel: &OpenChannel) -> Result<PendingNotices, Error> {
+        let mut pending = PendingNotices::after(channel.cursor);
+        let (failing, name) = (Kind::ChannelFailing.name(), channel.channel.name());
         loop {
             let page = self.store.entries(pending.read, PAGE_ENTRIES).await;
             let page = page.map_err(errors::store)?;
             if page.is_empty() {
+                pending
+                    .notices
+                    .retain(|notice| (notice.kind.as_str(), notice.id.as_str()) != (failing, name));
                 return Ok(pending);
             }
             page.iter().for_each(|entry| pending.take(&entry));

@@ -3,14 +3,14 @@
 use std::fs;
 use std::time::Duration;
 
-use api::{LedgerCheckpoint, LedgerExport, LedgerRebuild, ProgressSink, StatusShow};
+use api::{ConfigReload, LedgerCheckpoint, LedgerExport, LedgerRebuild, ProgressSink, StatusShow};
 use kernel::Role;
 use ledger::verify::{Anchors, Verdict, verify_export};
 use runtime::{ExportDir, read_last_note, verify};
 use store::{Commit, Store, Write};
 use tokio::time::sleep;
 
-use crate::world::{DAY_US, OCTOBER_US, World, builtin, run_engine};
+use crate::world::{DAY_US, Files, OCTOBER_US, World, builtin, run_engine};
 
 /// Virtual time passes when every task waits.
 #[tokio::test(start_paused = true)]
@@ -109,6 +109,32 @@ async fn a_past_month_is_read_once_per_process() {
     world.reopen().await.unwrap();
     run_engine(&world, sleep(Duration::from_secs(10))).await;
     assert_eq!(fs::read(&lines).unwrap(), good);
+    let report = verify_export(&ExportDir(exports), Anchors::default(), &mut |_| {}).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:?}");
+}
+
+/// Otherwise each hour would write what each day removes.
+#[tokio::test(start_paused = true)]
+async fn lines_that_a_cleanup_removed_are_written_again_only_on_request() {
+    let mut world = World::new().await;
+    world.set_now(OCTOBER_US + 31 * DAY_US);
+    run_engine(&world, sleep(Duration::from_secs(10))).await;
+    let exports = world.data.path().join("exports");
+    let [lines, manifest] =
+        ["ndjson.gz", "manifest"].map(|it| exports.join(format!("ledger-2026-10.{it}")));
+    let files = Files::of(&mut world).await;
+    files.change(|config| config.retention.exports_age = Duration::from_secs(86_400));
+    world.send_as(Role::Maintainer, ConfigReload {}).await.unwrap();
+    world.set_now(OCTOBER_US + 33 * DAY_US);
+    run_engine(&world, sleep(Duration::from_secs(2 * 3_660))).await;
+    assert!(!lines.exists() && manifest.exists());
+    assert!(world.kinds().await.contains(&"data.cleaned".to_owned()));
+    // The next month still refers to this one.
+    world.set_now(OCTOBER_US + 62 * DAY_US);
+    run_engine(&world, sleep(Duration::from_secs(10))).await;
+    assert!(exports.join("ledger-2026-11.manifest").exists() && !lines.exists());
+    world.send(LedgerExport { dir: None }).await.unwrap();
+    assert!(lines.exists());
     let report = verify_export(&ExportDir(exports), Anchors::default(), &mut |_| {}).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:?}");
 }

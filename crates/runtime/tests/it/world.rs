@@ -13,7 +13,7 @@ use kernel::run::FailureKind;
 use kernel::{Actor, Role, Timestamp};
 use runtime::{
     Channel, Clock, Components, ConfigReader, Engine, NoTools, ReloadableConfig, Reread,
-    ResolvedCall, ScheduledCall, Settings, Tools,
+    ResolvedCall, Retention, ScheduledCall, Settings, Tools,
 };
 use store::Memory;
 use tempfile::TempDir;
@@ -258,6 +258,7 @@ pub(crate) fn reloadable_config(policy: &str, lease: Lease, limits: Limits) -> R
         lease,
         limits,
         flags: Flags::default(),
+        retention: Retention::default(),
     }
 }
 
@@ -317,6 +318,7 @@ impl ConfigReader for Files {
             config: self.0.lock().unwrap().clone(),
             waiting: Vec::new(),
             overridden: Vec::new(),
+            channels: Vec::new(),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 mod check;
 mod init;
-mod reload;
+pub(super) mod reload;
 mod show;
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! `midwatch config reload`
 
-use api::{ConfigReload, ConfigReloaded, Error, Reloaded};
+use api::{ConfigReload, ConfigReloaded, Error, Finding, Reloaded};
 
 use crate::access::send;
 use crate::context::Context;
@@ -29,14 +29,18 @@ fn render(reloaded: &Reloaded) -> String {
         let keys = quoted(overridden);
         lines.push(format!("set by the daemon's environment, not by the file: {keys}"));
     }
-    let warnings = warnings.iter().map(|it| format!("warning: {}; {}", it.what, it.fix));
+    let warnings = warnings.iter().map(render_finding);
     lines.into_iter().chain(warnings).collect::<Vec<_>>().join("\n")
+}
+
+/// A finding about the active configuration, and whether it keeps the daemon from starting again.
+pub(in crate::cli) fn render_finding(finding: &Finding) -> String {
+    let refuses = if finding.refuses { "the next start will be refused: " } else { "" };
+    format!("warning: {refuses}{}; {}", finding.what, finding.fix)
 }
 
 #[cfg(test)]
 mod tests {
-    use api::Finding;
-
     use super::*;
 
     #[test]
@@ -51,19 +55,24 @@ mod tests {
         };
         let nothing = render(&reloaded(&[], &[], vec![]));
         assert_eq!(nothing, "nothing reloaded (policy version 0a1b)");
-        let warning = Finding {
+        let warning = |refuses| Finding {
             check: "approvers".into(),
-            refuses: false,
+            refuses,
             what: "0 of 1 required approvers are set up".into(),
             fix: "create a token".into(),
         };
-        let several =
-            render(&reloaded(&["budget.runs", "policy.toml"], &["posture"], vec![warning]));
+        let several = render(&reloaded(
+            &["budget.runs", "policy.toml"],
+            &["posture"],
+            vec![warning(false), warning(true)],
+        ));
         let expected = [
             "reloaded `budget.runs`, `policy.toml` (policy version 0a1b)",
             "`posture` takes effect after a restart",
             "set by the daemon's environment, not by the file: `log.level`",
             "warning: 0 of 1 required approvers are set up; create a token",
+            "warning: the next start will be refused: 0 of 1 required approvers are set up; create a \
+             token",
         ];
         assert_eq!(several, expected.join("\n"));
     }

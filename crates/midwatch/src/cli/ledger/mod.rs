@@ -38,7 +38,7 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
 }
 
 /// The public keys given with `--vkey`.
-fn parse_keys(vkeys: &[String]) -> Result<Vec<VerifyingKey>, Error> {
+pub(super) fn parse_keys(vkeys: &[String]) -> Result<Vec<VerifyingKey>, Error> {
     if KEYS_MAX < vkeys.len() {
         let what = format!("{} keys given, but a ledger has at most {KEYS_MAX}", vkeys.len());
         return Err(Error::new(Code::InvalidInput, what).hint("give only the keys of this ledger"));
@@ -50,6 +50,6 @@ fn parse_keys(vkeys: &[String]) -> Result<Vec<VerifyingKey>, Error> {
 }
 
 /// The caveats of a verification, one per line.
-fn render_caveats(caveats: &[String]) -> String {
+pub(super) fn render_caveats(caveats: &[String]) -> String {
     caveats.iter().map(|caveat| format!("\nnote: {caveat}")).collect()
 }

@@ -3,18 +3,14 @@
 use std::path::PathBuf;
 
 use api::Error;
-use ledger::verify::Anchors;
-use runtime::{ExportDir, RestoredKey, SystemClock, clear_damage};
+use runtime::RestoredKey;
 use serde::Serialize;
-use store_postgres::Postgres;
 
 use super::{parse_keys, render_caveats};
 use crate::access::directory_in_use;
-use crate::cli::support::input::unreadable;
 use crate::cli::support::render::entries;
-use crate::cli::support::staged_database::StagedDatabase;
+use crate::cli::support::restore_store::{LedgerSource, restore_store};
 use crate::context::Context;
-use crate::storage::Storage;
 
 #[derive(Debug, Serialize)]
 struct RestoredAnswer {
@@ -41,29 +37,8 @@ pub(super) async fn run(context: &Context, dir: PathBuf, vkeys: &[String]) -> Re
     let keys = parse_keys(vkeys)?;
     let progress = context.output.progress("recreating");
     let settings = context.settings(&context.load_config()?.config);
-    let anchors = Anchors { keys, ..Anchors::default() };
-    let (clock, sink, exports) = (SystemClock, progress.sink(), ExportDir(dir));
-    // Every entry has been verified, so damage recorded about an earlier ledger no longer applies.
-    let data = directory.path();
-    let clear = || clear_damage(data).map_err(|error| unreadable("verdict in", data, error));
-    let (report, key) = match &storage {
-        Storage::File(_) => {
-            let staged = StagedDatabase::create(directory)?;
-            let store = staged.open()?;
-            let done =
-                runtime::restore(&store, &clock, &settings, &exports, anchors, &sink).await?;
-            clear()?;
-            staged.commit(store).await?;
-            done
-        }
-        Storage::Database(target) => {
-            let store = Postgres::open(target).await.map_err(runtime::store_error)?;
-            let done =
-                runtime::restore(&store, &clock, &settings, &exports, anchors, &sink).await?;
-            clear()?;
-            done
-        }
-    };
+    let source = LedgerSource { exports: dir, keys, settings };
+    let (report, key) = restore_store(directory, &storage, source, &progress.sink()).await?;
     drop((progress, lock));
     let new_key = match key {
         RestoredKey::Kept => None,

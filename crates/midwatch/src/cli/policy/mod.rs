@@ -2,6 +2,7 @@
 
 mod check;
 mod explain;
+mod list;
 mod replay;
 
 use std::process::ExitCode;
@@ -15,6 +16,8 @@ use crate::context::Context;
 pub(super) enum Command {
     /// Check the rules: those of the posture, and `policy.toml` in the data directory
     Check,
+    /// List the active rules: your own, those of the baseline, and what the posture adds
+    List,
     Explain(explain::Explain),
     Replay(replay::Replay),
 }
@@ -22,6 +25,7 @@ pub(super) enum Command {
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
     match command {
         Command::Check => check::run(context)?,
+        Command::List => list::run(context).await?,
         Command::Explain(explain) => explain::run(context, explain).await?,
         Command::Replay(replay) => replay::run(context, replay).await?,
     }

@@ -6,6 +6,7 @@ pub(super) mod input;
 pub(super) mod lease;
 pub(super) mod page;
 pub(super) mod render;
+pub(super) mod restore_store;
 pub(super) mod short_id;
 pub(super) mod staged_database;
 pub(super) mod stop;
@@ -13,3 +14,6 @@ pub(super) mod table;
 pub(super) mod text_arg;
 pub(super) mod value_parsers;
 pub(super) mod wrap;
+
+/// The exit code of a command that found nothing to do.
+pub(super) const NOTHING_TO_DO: u8 = 10;

@@ -15,6 +15,18 @@ pub(in crate::cli) fn entries(count: u64) -> String {
     count_of(count, "entry", "entries")
 }
 
+/// A size for people: `12 KiB`.
+pub(in crate::cli) fn size(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    match units.into_iter().find(|(_, shift)| bytes >> shift != 0) {
+        Some((unit, shift)) => {
+            let tenths = (u128::from(bytes) * 10) >> shift;
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
+        }
+        None => count_of(bytes, "byte", "bytes"),
+    }
+}
+
 /// Names and values, one pair per line.
 pub(in crate::cli) fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
     // No line of a value begins where names do.
@@ -32,4 +44,25 @@ pub(in crate::cli) fn warnings(warnings: &[String]) -> String {
 /// `yes` or `no`.
 pub(in crate::cli) fn yes_no(is_yes: bool) -> String {
     if is_yes { "yes" } else { "no" }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_their_largest_unit() {
+        for (bytes, expected) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1_023, "1023 bytes"),
+            (1_024, "1.0 KiB"),
+            (1_600, "1.5 KiB"),
+            (1 << 20, "1.0 MiB"),
+            ((1 << 30) - 1, "1023.9 MiB"),
+            (u64::MAX, "17179869183.9 GiB"),
+        ] {
+            assert_eq!(size(bytes), expected);
+        }
+    }
 }

@@ -6,6 +6,7 @@ use api::{Error, TokenRevoke};
 use clap::Args;
 
 use crate::access::send;
+use crate::cli::config::reload::render_finding;
 use crate::context::Context;
 
 /// Revoke a token
@@ -21,9 +22,13 @@ pub(in crate::cli) struct Revoke {
 pub(super) async fn run(context: &Context, revoke: Revoke) -> Result<ExitCode, Error> {
     let Revoke { id, reason } = revoke;
     let answer = send(context, TokenRevoke { id, note: reason }).await?;
-    context.output.show(&answer, |it| match it.changed {
-        true => format!("revoked; `{}` can no longer use this token", it.token.name),
-        false => "already revoked".to_owned(),
+    context.output.show(&answer, |it| {
+        let first = match it.changed {
+            true => format!("revoked; `{}` can no longer use this token", it.token.name),
+            false => "already revoked".to_owned(),
+        };
+        let warnings = it.warnings.iter().map(render_finding);
+        std::iter::once(first).chain(warnings).collect::<Vec<_>>().join("\n")
     });
     Ok(ExitCode::SUCCESS)
 }

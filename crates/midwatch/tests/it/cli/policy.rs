@@ -116,3 +116,45 @@ fn policy_replay_compares_other_rules_with_past_decisions() {
     fs::write(&file, "x = 1").unwrap();
     world.refused(&replay, "policy_invalid", 2);
 }
+
+#[test]
+fn policy_list_shows_every_active_rule_with_its_origin() {
+    let world = World::with_agent("ada");
+    fs::write(world.data().join("policy.toml"), format!("# mine\n{DENY_ADA}")).unwrap();
+    let listed = world.json(&["policy", "list"]);
+    let rules = listed["rules"].as_array().unwrap();
+    let own = &rules[0];
+    assert_eq!(
+        own,
+        &json!({
+            "name": "policy.toml/no-ada", "origin": "policy.toml", "line": 3, "effect": "deny",
+            "classes": ["agent.prompt"], "conditions": [{"key": "agent", "values": ["ada"]}],
+        })
+    );
+    let effect = |name: &str| {
+        let rule = rules.iter().find(|rule| rule["name"] == name);
+        rule.map(|rule| rule["effect"].as_str().unwrap().to_owned())
+    };
+    for (name, expected) in [
+        ("baseline/agents", "allow"),
+        ("baseline/reading", "allow"),
+        ("@default", "ask"),
+        ("@tier-2", "ask"),
+        ("@protected", "ask"),
+    ] {
+        assert_eq!(effect(name).as_deref(), Some(expected), "{name}: {listed}");
+    }
+    assert_eq!(listed["policy"], world.json(&["policy", "check"])["policy"]);
+    let text = world.ok(&["policy", "list"]);
+    let first =
+        "deny  policy.toml/no-ada (line 3)\n      agent.prompt\n      only if agent is ada\n";
+    assert!(text.starts_with(first), "{text}");
+
+    // A running daemon lists what it uses, not what the file says by now.
+    let daemon = world.up();
+    fs::remove_file(world.data().join("policy.toml")).unwrap();
+    assert_eq!(world.json(&["policy", "list"])["rules"][0]["name"], "policy.toml/no-ada");
+    world.ok(&["config", "reload"]);
+    assert_ne!(world.json(&["policy", "list"])["rules"][0]["name"], "policy.toml/no-ada");
+    daemon.stop();
+}

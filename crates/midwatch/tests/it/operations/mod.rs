@@ -1,11 +1,13 @@
-//! Running the daemon: start, reload, storage, budgets, freeze, notifications, crashes.
+//! Running the daemon: start, backup, reload, storage, budgets, freeze, notifications, crashes.
 
+mod backup;
 mod budgets;
 mod crash;
 mod freeze_and_lease;
 mod logs;
 mod notifications;
 mod reload;
+mod retention;
 mod startup_checks;
 mod storage;
 mod wrong_clock;

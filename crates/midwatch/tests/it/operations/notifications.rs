@@ -146,10 +146,118 @@ fn daemon_does_not_start_without_its_notification_token() {
     world.add_agent("ada");
 }
 
+fn write_config(world: &World, command: &Value) {
+    fs::create_dir_all(world.data()).unwrap();
+    let text = format!("[notice]\ncommand = {command}\n");
+    fs::write(world.data().join("midwatch.toml"), text).unwrap();
+}
+
+#[test]
+fn channels_are_tested_listed_and_reloaded() {
+    let world = World::with_agent("ada");
+    assert!(world.ok(&["notice", "list"]).contains("no channel is configured"));
+    assert!(world.run(&["doctor"]).stdout.contains("none: no one is told when a run fails"));
+    world.refused(&["notice", "test"], "not_now", 4);
+
+    let (file, listens) = (world.root().join("notices"), world.root().join("listens"));
+    fs::write(&listens, "").unwrap();
+    let daemon = world.up();
+    world.refused(&["notice", "test"], "not_found", 3);
+    write_config(&world, &json!(["sh", "-c", HOOK, file, listens]));
+    let reloaded = world.json(&["config", "reload"])["reloaded"].clone();
+    let expected = (json!(["notice.command"]), json!([]));
+    assert_eq!((reloaded["changed"].clone(), reloaded["waiting"].clone()), expected, "{reloaded}");
+    wait_until(|| channel(&world)["channel"] == "command");
+    assert_eq!(world.ok(&["notice", "test"]), "command: delivered\n");
+    assert_eq!(delivered(&file)[0]["items"][0]["kind"], "test");
+    let listed = world.json(&["notice", "list"])["channels"][0].clone();
+    assert!(listed["last_success"].is_string() && listed["failing_since"].is_null(), "{listed}");
+
+    fs::remove_file(&listens).unwrap();
+    let tested = world.run(&["notice", "test"]);
+    assert_eq!(tested.stdout, "command: FAILED: the program exited with code 1\n");
+    assert_eq!(tested.code, Some(1));
+    assert!(world.ok(&["notice", "list"]).contains("FAILING since"));
+    assert!(world.ok(&["status"]).contains("notices are not delivered: `command` since"));
+    assert!(world.run(&["doctor"]).stdout.contains("`command` has failed since"));
+
+    // The new channel delivers what happens from now on.
+    let elsewhere = world.root().join("elsewhere");
+    fs::write(&listens, "").unwrap();
+    write_config(&world, &json!(["sh", "-c", HOOK, elsewhere, listens]));
+    world.ok(&["config", "reload"]);
+    wait_until(|| channel(&world)["last_failure"].is_null());
+    let schedule = add_tier_2_schedule_of(&world, "eve");
+    let approval = request_approval(&world, &schedule);
+    wait_until(|| !delivered(&elsewhere).is_empty());
+    assert_eq!(delivered(&elsewhere)[0]["items"][0]["id"], approval);
+    assert_eq!(delivered(&file).len(), 1);
+    daemon.stop();
+}
+
+#[test]
+fn used_up_budget_is_notified_once_a_day() {
+    let mut world = World::new();
+    let (file, listens) = (world.root().join("notices"), world.root().join("listens"));
+    fs::write(&listens, "").unwrap();
+    let command = json!(["sh", "-c", HOOK, file, listens]).to_string();
+    world.set("MIDWATCH_NOTICE_COMMAND", command);
+    world.set("MIDWATCH_BUDGET_RUNS", "1");
+    world.ok(&["agent", "add", "ada", "--backend", "command", "--", "/bin/true"]);
+    let schedule = world.add_daily("news", "ada", "hello");
+    let end_run = |state: &str| {
+        let run = world.start_run(&schedule);
+        world.wait_for_state(&run, state)
+    };
+    let daemon = world.up();
+    end_run("done");
+    assert_eq!(end_run("cancelled")["reason"], "budget_used_up");
+    wait_until(|| !delivered(&file).is_empty());
+    let item = delivered(&file)[0]["items"][0].clone();
+    assert_eq!(item["kind"], "budget_used_up", "{item}");
+    let text =
+        "The daily budget of runs of all agents together is used up (1 of 1); runs that need it";
+    assert!(item["text"].as_str().unwrap().starts_with(text), "{item}");
+    end_run("cancelled");
+    daemon.kill();
+    let daemon = world.up();
+    end_run("cancelled");
+    assert_eq!(world.count_events("budget.used_up"), 1);
+    daemon.stop();
+    world.verified();
+}
+
+#[test]
+fn channel_that_gives_up_is_reported_through_the_other_one() {
+    let gone = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_vec();
+    let (url, _requests) = serve(vec![gone]);
+    let mut world = World::new();
+    let (file, listens) = (world.root().join("notices"), world.root().join("listens"));
+    fs::write(&listens, "").unwrap();
+    world.set("MIDWATCH_NOTICE_COMMAND", json!(["sh", "-c", HOOK, file, listens]).to_string());
+    world.set("MIDWATCH_NOTICE_URL", format!("{url}/hook"));
+    let daemon = world.up();
+    let schedule = add_tier_2_schedule(&world);
+    request_approval(&world, &schedule);
+    let failing = world.wait_for_event("notice.failing");
+    assert_eq!(failing["body"]["channel"], "url", "{failing}");
+    let kinds = || -> Vec<Value> {
+        let digests = delivered(&file);
+        let items = digests.iter().flat_map(|it| it["items"].as_array().unwrap().clone());
+        items.map(|item| item["kind"].clone()).collect()
+    };
+    wait_until(|| kinds().contains(&json!("channel_failing")));
+    drop(daemon);
+}
+
 /// Adds a tier-2 agent and a schedule whose runs need approval.
 fn add_tier_2_schedule(world: &World) -> String {
-    world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
-    let flags = [&daily("news", "ada", "tell them")[..], &["--overlap", "allow"]].concat();
+    add_tier_2_schedule_of(world, "ada")
+}
+
+fn add_tier_2_schedule_of(world: &World, agent: &str) -> String {
+    world.ok(&["agent", "add", agent, "--backend", "builtin", "--tier", "2"]);
+    let flags = [&daily("news", agent, "tell them")[..], &["--overlap", "allow"]].concat();
     world.add_schedule(&flags)
 }
 

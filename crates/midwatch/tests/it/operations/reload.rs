@@ -228,6 +228,7 @@ fn feature_flags_are_switched_by_a_reload() {
     let changed = ["feature_flags.local_approvals", "feature_flags.schedules_by_runs"];
     assert_eq!(reloaded["changed"], json!(changed), "{reloaded}");
     assert_eq!(reloaded["warnings"][0]["check"], "approvers", "{reloaded}");
+    assert_eq!(reloaded["warnings"][0]["refuses"], false, "{reloaded}");
     assert_eq!(add("two"), "switched_off");
     let off = capability(&world, "schedules_by_runs");
     assert_eq!((&off["supported"], &off["enabled"]), (&true.into(), &false.into()), "{off}");

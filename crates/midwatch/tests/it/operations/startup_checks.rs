@@ -430,3 +430,51 @@ fn check_no_core_dumps(process: u32) {
     let environment = fs::metadata(format!("/proc/{process}/environ")).unwrap();
     assert_eq!(environment.uid(), 0);
 }
+
+/// The daemon goes on without enough approvers, so the commands that lead there say what its next start does.
+#[test]
+fn token_revoke_and_reload_say_that_the_next_start_is_refused() {
+    let mut world = World::with_agent("ada");
+    world.set("MIDWATCH_POSTURE", "strict-prod");
+    // The second maintainer is added by the first.
+    let mut people: Vec<(String, String)> = Vec::new();
+    for name in ["ida", "olga"] {
+        let file = world.root().join(name).display().to_string();
+        let made = world.json(&["approval", "key", name, "--out", &file]);
+        let key = made["key"]["public"].as_str().unwrap();
+        let by = people.first().map_or("", |(_, secret)| secret);
+        let create = ["token", "create", "--name", name, "--role", "maintainer", "--key", key];
+        let token = world.json_as(by, &create)["token"].clone();
+        people.push(["id", "secret"].map(|it| token[it].as_str().unwrap().to_owned()).into());
+    }
+    let daemon = world.up();
+    let [(_, ida), (olga, _)] = &people[..] else { panic!("{people:?}") };
+    let revoke = ["token", "revoke", olga];
+    let revoked = world.json_as(ida, &revoke);
+    assert_eq!(revoked["warnings"][0]["refuses"], true, "{revoked}");
+    let text = world.command().args(revoke).env("MIDWATCH_TOKEN", ida).output().unwrap().stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("warning: the next start will be refused: 1 of 2 required"), "{text}");
+    let reload = world.command().args(["config", "reload"]).env("MIDWATCH_TOKEN", ida).output();
+    let text = String::from_utf8(reload.unwrap().stdout).unwrap();
+    assert!(text.contains("warning: the next start will be refused: 1 of 2 required"), "{text}");
+    daemon.stop();
+    let (code, stderr) = Daemon::fails(world.command().arg("up"));
+    assert_eq!(code, Some(4), "{stderr}");
+}
+
+#[test]
+fn agent_that_cannot_write_to_its_working_directory_is_found() {
+    let world = World::new();
+    // Not even root can write into a file as a directory.
+    let file = world.root().join("file");
+    fs::write(&file, "").unwrap();
+    let add = ["agent", "add", "smith", "--backend", "command", "--cwd", file.to_str().unwrap()];
+    world.ok(&[&add[..], &["--", "/bin/true"]].concat());
+    let doctor = world.run(&["doctor"]).stdout;
+    assert!(doctor.contains("agent `smith` cannot write to its working directory"), "{doctor}");
+    assert!(doctor.contains("ProtectHome="), "{doctor}");
+    world.ok(&["agent", "edit", "smith", "--cwd", world.root().to_str().unwrap()]);
+    let doctor = world.run(&["doctor"]).stdout;
+    assert!(doctor.contains("agents can write to their working directories"), "{doctor}");
+}

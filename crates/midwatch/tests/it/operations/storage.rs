@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 
 use serde_json::Value;
+use test_postgres::PostgresServer;
 
 use crate::support::wait::wait_until;
 use crate::support::world::{POSTGRES, World};
@@ -161,4 +162,66 @@ fn database_that_asks_for_the_password_in_clear_text_is_refused() {
     let message = world.refused(&add, "password_not_sent", 4);
     assert!(message.contains("in clear text") && message.contains("pg_hba.conf"), "{message}");
     assert_eq!(server.join().unwrap(), b"", "the client answered");
+}
+
+/// Lets the user `ada` of a server in only with a password.
+fn require_password(server: &PostgresServer, url: &str) {
+    let query = |sql: &str| server.query(url, sql).unwrap();
+    query("CREATE ROLE ada LOGIN PASSWORD 'right-password'");
+    let file = query("SHOW hba_file").trim().to_owned();
+    let rules = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("local all ada scram-sha-256\n{rules}")).unwrap();
+    query("SELECT pg_reload_conf()");
+}
+
+#[test]
+fn database_that_refuses_the_connection_says_why_and_what_to_do() {
+    let server = PostgresServer::start().unwrap();
+    let url = server.create_database().unwrap();
+    require_password(&server, &url);
+    let add = ["--json", "agent", "add", "ada", "--backend", "builtin"];
+    let mut world = World::new();
+    world.set("MIDWATCH_STORE_URL", url.replace("midwatch@", "ada@"));
+    // The server reads its rules some time after it was told to.
+    wait_until(|| world.run(&add).error().0 == "database_refused");
+    let message = world.refused(&add[1..], "database_refused", 4);
+    assert!(
+        message.contains("requires a password") && message.contains("store.password"),
+        "{message}"
+    );
+
+    world.set("MIDWATCH_STORE_PASSWORD", "env:DB_PASSWORD");
+    world.set("DB_PASSWORD", "wrong-password");
+    let message = world.refused(&add[1..], "database_refused", 4);
+    assert!(message.contains("authentication failed") && !message.contains("wrong-"), "{message}");
+    world.set("DB_PASSWORD", "right-password");
+    world.set("MIDWATCH_STORE_URL", format!("{url}_missing"));
+    let message = world.refused(&add[1..], "database_missing", 3);
+    assert!(message.contains("_missing") && message.contains("createdb"), "{message}");
+    drop(server);
+    world.refused(&add[1..], "database_away", 1);
+}
+
+#[test]
+fn status_and_doctor_name_the_store_and_a_file_that_is_not_used() {
+    let world = World::with_agent("ada");
+    assert!(world.ok(&["status"]).contains("SQLite (midwatch.db)"));
+    let there = World::on_postgres();
+    there.add_agent("ada");
+    let store =
+        |world: &World| world.json(&["status"])["watch"]["store"].as_str().unwrap().to_owned();
+    assert!(store(&there).starts_with("PostgreSQL (postgres://midwatch@"), "{}", store(&there));
+    fs::write(there.data().join("midwatch.db"), "").unwrap();
+    assert!(store(&there).ends_with("`midwatch.db` beside it is not used"), "{}", store(&there));
+    let doctor = there.run(&["doctor"]).stdout;
+    assert!(doctor.contains("store: once you are sure, move"), "{doctor}");
+}
+
+/// The server remarks that each table exists already.
+#[test]
+fn remarks_of_the_database_are_not_logged() {
+    let world = World::on_postgres();
+    world.add_agent("ada");
+    let stderr = world.up().stop();
+    assert!(!stderr.contains("NOTICE") && !stderr.contains("tokio_postgres"), "{stderr}");
 }

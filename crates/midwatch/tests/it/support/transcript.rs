@@ -138,6 +138,13 @@ const PATTERNS: &[Pattern] = &[
     pattern("[TREE ROOT]", "", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb="),
     pattern("[MICROSECONDS]", "", "dddddddddddddddd"),
     pattern("[MONTH]", "", "dddd-dd"),
+    // Sizes depend on the page size of the disk and on when a file was last written.
+    Pattern { more: is_size, ..pattern("[SIZE]", "\"database\": ", "d") },
+    Pattern { more: is_size, ..pattern("[SIZE]", "\"logs\": ", "d") },
+    Pattern { more: is_size, ..pattern("[SIZE]", "\"bytes_per_day\": ", "d") },
+    Pattern { more: is_size, ..pattern("[SIZE]", "database ", "d") },
+    Pattern { more: is_size, ..pattern("[SIZE]", "logs ", "d") },
+    Pattern { more: is_size, ..pattern("[SIZE]", "grows by ", "d") },
     Pattern { more: is_digit, ..pattern("[PID]", "\"pid\": ", "d") },
     Pattern { more: is_digit, ..pattern("[PID]", "pid ", "d") },
     Pattern { more: is_digit, ..pattern("[PID]", "process ", "d") },
@@ -146,6 +153,10 @@ const PATTERNS: &[Pattern] = &[
 
 fn is_base64(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+/=".contains(c)
+}
+
+fn is_size(c: char) -> bool {
+    c.is_ascii_digit() || c == '.'
 }
 
 fn is_digit(c: char) -> bool {
