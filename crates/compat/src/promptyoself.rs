@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::{list_schedules, list_schedules_with_scope};
 use agents::Agents;
 use register::{CheckedArgs, NewSchedule, invalid_input};
-use view::{PromptItem, schedule_number};
+use view::PromptItem;
 
 /// How many numbers `register` tries while concurrent callers take them.
 const NUMBERS_TRIED_MAX: usize = 100;
@@ -109,7 +109,10 @@ pub async fn register_prompt(
         list_schedules_with_scope(handle).await?;
     let sees_all = limited_to.is_none();
     let is_free = |id: &u64| seen.iter().all(|it| view::number_in_name(&it.name) != Some(*id));
-    let first = if sees_all { view::next_free_number(&seen) } else { 1 };
+    let first = match sees_all {
+        true => view::next_free_number(seen.iter().map(|it| it.name.as_str())),
+        false => 1,
+    };
     let ids = (first..).map(|count| match sees_all {
         true => count,
         false => number_from_key(&format!("{agent} {count}")),
@@ -164,7 +167,7 @@ async fn register_as(
     agent: &str,
 ) -> Result<Option<RegisterResult>, Error> {
     let request = ScheduleAdd {
-        name: view::schedule_name(id, &new.value),
+        name: view::schedule_name(id, 0, &new.value),
         when: new.when.clone(),
         action: prompt_action(agent, &args.prompt),
         terms: prompt_terms(new.max_fires),
@@ -247,7 +250,7 @@ pub async fn cancel_prompt(
             }
         });
     };
-    let message = format!("Schedule {} cancelled", schedule_number(schedule));
+    let message = format!("Schedule {id} cancelled");
     let has_ended = schedule.status == ScheduleStatus::Ended;
     let request = SchedulePause { id: schedule.id.clone(), note: Some("cancelled".to_owned()) };
     let paused = Call { key, ..Call::new(request) }.send::<SchedulePause>(handle).await?;

@@ -149,7 +149,7 @@ pub(super) async fn schedules(context: &Context) -> Result<Vec<Schedule>, Error>
     }
 }
 
-fn has_no_data(context: &Context) -> Result<bool, Error> {
+pub(super) fn has_no_data(context: &Context) -> Result<bool, Error> {
     context.storage()?.is_missing(&context.directory)
 }
 

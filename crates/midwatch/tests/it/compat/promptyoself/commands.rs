@@ -129,31 +129,30 @@ fn errors_have_the_texts_that_clients_match() {
     }
 }
 
+/// Schedules of other commands have no number, and triggers that promptyoself does not know.
 #[test]
-fn list_shows_schedules_added_by_other_commands() {
+fn list_shows_only_prompts_that_have_a_number() {
     let world = world();
     world.add_agent("ada");
-    let add = ["schedule", "add", "--name", "x", "--every", "10m", "--agent", "ada"];
-    let added = world.json(&[&add[..], &["--prompt", "hi"]].concat());
-    let id = added["schedule"]["id"].as_str().unwrap().to_owned();
-    let number = u64::from_str_radix(id.strip_prefix("sch_").unwrap(), 16).unwrap();
-    let listed = list(&world, &["--agent-id", "ada"]);
-    assert_eq!((&listed[0]["id"], &listed[0]["schedule_value"]), (&json!(number), &json!("10m")));
-    // Numbers of `register` are counted separately; any registered agent can be named.
-    assert_eq!(
-        ok(&world, &["register", "--agent-id", "ada", "--prompt", "p", "--every", "1h"])["id"],
-        1
-    );
-    // `list` shows the current trigger.
-    let ours = list(&world, &[]).into_iter().find(|item| item["id"] == 1).unwrap();
-    assert_eq!(ours["schedule_value"], "1h");
+    let add = ["schedule", "add", "--name", "x", "--daily", "09:00", "--tz", "UTC"];
+    world.ok(&[&add[..], &["--agent", "ada", "--prompt", "hi"]].concat());
+    assert_eq!(list(&world, &["--all"]).len(), 0);
+    // Any registered agent can be named.
+    let register = ["register", "--agent-id", "ada", "--prompt", "p", "--every", "1h"];
+    assert_eq!(ok(&world, &register)["id"], 1);
+    // `list` shows the current trigger, as one of promptyoself's types.
+    let shown = || {
+        let item = list(&world, &["--agent-id", "ada"]).into_iter().next().unwrap();
+        (item["schedule_type"].clone(), item["schedule_value"].clone())
+    };
+    assert_eq!(shown(), (json!("interval"), json!("1h")));
     let schedules = world.json(&["schedule", "list"])["schedules"].as_array().unwrap().clone();
     let ours = schedules.iter().find(|it| it["name"] == "promptyoself 1: 1h").unwrap();
-    world.ok(&["schedule", "edit", ours["id"].as_str().unwrap(), "--every", "2h"]);
-    let ours = list(&world, &[]).into_iter().find(|item| item["id"] == 1).unwrap();
-    assert_eq!(ours["schedule_value"], "2h");
-    assert_eq!(ok(&world, &["cancel", "--id", &number.to_string()])["cancelled_id"], number);
-    assert_eq!(world.json(&["schedule", "show", &id])["schedule"]["status"], "paused");
+    let id = ours["id"].as_str().unwrap();
+    world.ok(&["schedule", "edit", id, "--every", "2h"]);
+    assert_eq!(shown(), (json!("interval"), json!("2h")));
+    world.ok(&["schedule", "edit", id, "--daily", "09:00", "--tz", "UTC"]);
+    assert_eq!(shown().0, "cron");
 }
 
 #[test]
