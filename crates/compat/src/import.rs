@@ -4,6 +4,13 @@
 //! cannot become a schedule has a [`LeftOut`]. What exists in the installation is compared elsewhere.
 
 
+pub mod hermes;
+pub mod letta_code;
+pub mod openclaw;
+mod record;
+pub mod systemd;
+mod users;
+
 use std::collections::HashSet;
 use std::fmt;
 
@@ -12,6 +19,8 @@ use kernel::schedule::{NAME_CHARS_MAX, PROMPT_BYTES_MAX};
 use serde::Serialize;
 use serde_json::Value;
 
+pub use users::Users;
+
 /// One entry of an imported source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -19,6 +28,15 @@ pub struct Entry {
     /// What the report shows of an entry that is left out.
     pub text: String,
     pub outcome: Result<NewSchedule, LeftOut>,
+}
+
+/// What the entries of a source depend on, besides the source.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The agent to prompt, whatever the source says.
+    pub agent: Option<&'a str>,
+    /// The zone of entries that name none.
+    pub zone: &'a str,
 }
 
 /// Where an entry is in its source.
@@ -78,7 +96,7 @@ impl fmt::Display for Position {
         match self {
             Position::Line { file: None, line } => write!(out, "line {line}"),
             Position::Line { file: Some(file), line } => write!(out, "{file} line {line}"),
-            Position::Entry { entry } => out.write_str(entry),
+            Position::Entry { entry } => write!(out, "entry {entry}"),
         }
     }
 }
@@ -139,6 +157,18 @@ pub fn agent_hint(agent: &str) -> String {
         "register it with `midwatch agent add {agent} --backend KIND …`, or name a registered agent with \
          `--agent NAME`"
     )
+}
+
+/// The list in a JSON document that is a list, or has one under this name.
+pub fn list_in(document: Value, name: &str) -> Option<Vec<Value>> {
+    match document {
+        Value::Array(items) => Some(items),
+        Value::Object(mut members) => match members.remove(name)? {
+            Value::Array(items) => Some(items),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Parses JSON that may start with a byte order mark. `what` names the source in errors.

@@ -22,7 +22,6 @@ const BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Debug, Deserialize)]
 struct Record {
-    id: String,
     #[serde(default = "yes")]
     enabled: bool,
     /// Seconds since 1970.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use api::{Action, Code, Error, ScheduleAdd, Terms, When};
-use compat::import::{Entry, LeftOut, NewSchedule, Position};
+use compat::import::{Entry, LeftOut, NewSchedule, Position, Users};
 use kernel::schedule::PROMPT_BYTES_MAX;
 
 use super::AGENT_HINT;
@@ -28,17 +28,6 @@ pub(super) struct CrontabContext<'a> {
     /// `--tz`
     pub zone: Option<&'a str>,
     pub users: Users<'a>,
-}
-
-/// Whose lines are imported.
-#[derive(Debug)]
-pub(super) struct Users<'a> {
-    /// The user whom the daemon runs as.
-    pub own: &'a str,
-    /// `--user`: the user whose lines are wanted. The lines of a crontab without a user column are theirs.
-    pub named: Option<&'a str>,
-    /// Whether `--agent` names an agent that runs commands as the named user.
-    pub has_agent: bool,
 }
 
 /// The entries of all crontabs, in order.
@@ -116,29 +105,6 @@ fn prompt_of(job: &Job<'_>, context: &CrontabContext<'_>) -> Result<String, Left
             "the command is longer than 64 KiB, the limit of a prompt",
             "put it into a script and run that",
         )),
-    }
-}
-
-impl Users<'_> {
-    /// Refuses lines of a user whom the agent does not run as. `owner` is the user column, if there is one.
-    pub(super) fn check(&self, owner: Option<&str>) -> Result<(), LeftOut> {
-        let owner = owner.or(self.named).unwrap_or(self.own);
-        match self.named {
-            Some(named) if owner != named => {
-                let reason = format!("it belongs to user `{owner}`, not to `{named}`");
-                Err(LeftOut::new(reason, format!("import it with `--user {owner}`")))
-            }
-            Some(_) if self.has_agent => Ok(()),
-            _ if owner == self.own => Ok(()),
-            _ => Err(LeftOut::new(
-                format!("it belongs to user `{owner}`, and Midwatch runs as `{}`", self.own),
-                format!(
-                    "run Midwatch as `{owner}` and import it there; or register an agent that becomes \
-                     `{owner}`, `midwatch agent add cron-{owner} --backend command -- sudo -n -u {owner} \
-                     /bin/sh -s`, and import with `--user {owner} --agent cron-{owner}`"
-                ),
-            )),
-        }
     }
 }
 

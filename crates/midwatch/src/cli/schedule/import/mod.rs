@@ -6,6 +6,7 @@
 //! prompt of an agent, and an agent that is a shell runs it as cron did.
 
 mod agent_blob;
+mod agent_runtimes;
 mod astra;
 mod compare;
 mod cron_command;
@@ -19,19 +20,22 @@ mod plan;
 mod promptyoself;
 mod render;
 mod report;
+mod systemd_files;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use api::{Code, Error};
 use clap::{Args, ValueEnum};
-use compat::import::Entry;
+use compat::import::systemd::{self, TimerOptions};
+use compat::import::{Entry, Users};
 use kernel::Timestamp;
 use kernel::agent::AgentName;
 
 use crate::context::Context;
+use agent_runtimes::RuntimeSource;
 use compare::{Comparison, compare};
-use crontab_entries::{CrontabContext, Users};
+use crontab_entries::{CrontabContext, shell_agent_hint};
 use machine_zone::ZoneSource;
 use plan::plan;
 use report::{Report, apply};
@@ -52,13 +56,16 @@ Examples:
   midwatch schedule import --from crontab /etc/crontab /etc/cron.d --tz UTC
   midwatch schedule import --from promptyoself promptyoself.db --dry-run
   midwatch schedule import --from astra var/schedules
-  midwatch schedule import --from agent-blob data --agent ada";
+  midwatch schedule import --from agent-blob data --agent ada
+  midwatch schedule import --from openclaw --agent ada --dry-run
+  midwatch schedule import --from systemd backup.timer --dry-run";
 
 /// Import schedules from another scheduler
 ///
-/// Each line of a crontab becomes a schedule that prompts an agent with the line's command; an agent that is
-/// a shell runs it as cron did. Entries that cannot be imported are listed with the reason; all others are
-/// added together. Repeating an import adds nothing. The exit code is 10 if nothing can be imported.
+/// Prompts become schedules that prompt the same agent. Commands of crontabs and systemd timers become
+/// prompts of an agent that is a shell. Every entry of the source is reported: as added, as unchanged if it
+/// exists already, or as left out, with the reason. A dry run reports exactly what the import does. All new
+/// schedules are added together. The exit code is 10 if nothing can be imported.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Import {
@@ -66,8 +73,9 @@ pub(in crate::cli) struct Import {
     #[arg(long, value_name = "FORMAT")]
     from: Source,
 
-    /// Crontabs (`-` reads stdin) and directories of crontabs, the database of promptyoself, or the
-    /// directory with the schedules of Astra or Agent Blob
+    /// Crontabs (`-` reads stdin) and directories of crontabs; timers of systemd, by name or file; else the
+    /// file or directory of the other program [default: for openclaw, hermes, letta-code and systemd, where
+    /// that program keeps it]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -85,7 +93,7 @@ pub(in crate::cli) struct Import {
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 
-    /// The user whose lines to import; without PATH, their crontab (crontab) [default: you]
+    /// The user whose entries to import (crontab, systemd); without PATH, their crontab [default: you]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
@@ -100,6 +108,10 @@ enum Source {
     Promptyoself,
     Astra,
     AgentBlob,
+    Openclaw,
+    Hermes,
+    LettaCode,
+    Systemd,
 }
 
 /// What was read from a source.
@@ -170,6 +182,10 @@ impl Import {
             Source::Crontab => self.read_crontabs(context, &zone)?,
             Source::Astra => astra::read(self.path()?)?,
             Source::AgentBlob => agent_blob::read(self.path()?, self.required_agent()?, zone)?,
+            Source::Openclaw => agent_runtimes::read_openclaw(&self.locate(context, &zone)?)?,
+            Source::Hermes => agent_runtimes::read_hermes(&self.locate(context, &zone)?)?,
+            Source::LettaCode => agent_runtimes::read_letta_code(&self.locate(context, &zone)?)?,
+            Source::Systemd => self.read_timers(context, &zone)?,
         };
         Ok(Entries { entries, numbers_max: None })
     }
@@ -177,10 +193,35 @@ impl Import {
     fn read_crontabs(&self, context: &Context, zone: &ZoneSource) -> Result<Vec<Entry>, Error> {
         let crontabs = crontab_file::read_all(&self.paths, self.user.as_deref(), self.system)?;
         let own = crontab_file::user_name(context);
-        let users =
-            Users { own: &own, named: self.user.as_deref(), has_agent: self.agent.is_some() };
-        let agent = self.agent.as_deref().unwrap_or(SHELL_AGENT);
+        let (agent, users) = (self.shell_agent(), self.users(&own));
         crontab_entries::entries(&crontabs, &CrontabContext { agent, zone: zone.flag(), users })
+    }
+
+    fn read_timers(&self, context: &Context, zone: &ZoneSource) -> Result<Vec<Entry>, Error> {
+        let units = systemd_files::read_timers(&self.paths, &context.environment)?;
+        let own = crontab_file::user_name(context);
+        let (zone, hint) = (zone.or_configured(None)?, shell_agent_hint(self.shell_agent()));
+        let (agent, users) = (self.shell_agent(), self.users(&own));
+        let options = TimerOptions { agent, agent_hint: &hint, zone: &zone, users };
+        Ok(systemd::entries(&units, &options))
+    }
+
+    fn shell_agent(&self) -> &str {
+        self.agent.as_deref().unwrap_or(SHELL_AGENT)
+    }
+
+    fn users<'a>(&'a self, own: &'a str) -> Users<'a> {
+        Users { own, named: self.user.as_deref(), has_agent: self.agent.is_some() }
+    }
+
+    fn locate<'a>(
+        &'a self,
+        context: &'a Context,
+        zone: &'a ZoneSource,
+    ) -> Result<RuntimeSource<'a>, Error> {
+        let path = if self.paths.is_empty() { None } else { Some(self.path()?) };
+        let (environment, agent) = (&context.environment, self.agent.as_deref());
+        Ok(RuntimeSource { path, environment, zone, agent })
     }
 
     /// The only path.

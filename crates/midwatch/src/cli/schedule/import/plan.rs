@@ -1,11 +1,13 @@
 //! Checks the entries of a source: which of them can be schedules here, and when they fire. Pure.
 
-use api::{Code, Error};
+use api::{Code, Error, ScheduleAdd};
 use calendar::{NoNextSlot, Zone};
 use compat::import::{Entry, LeftOut, NewSchedule, Position};
 use kernel::Timestamp;
 use runtime::check_schedule;
 use runtime::trigger::{ParsedWhen, parse};
+
+use crate::cli::promptyoself::registered_agents::name_for;
 
 /// The most schedules of one request, and so of an import.
 pub(super) const SCHEDULES_MAX: usize = 1_000;
@@ -53,7 +55,7 @@ fn check(mut schedule: NewSchedule, now: Timestamp) -> Result<Planned, LeftOut> 
     if let Some(reason) = calendar.no_next_slot(now.as_micros()) {
         return Err(never_fires(reason));
     }
-    check_schedule(&schedule.request, now).map_err(with_alternative)?;
+    check_schedule(&with_valid_agent(&schedule.request), now).map_err(with_alternative)?;
     schedule.warnings.splice(..0, warnings);
     Ok(Planned {
         schedule,
@@ -63,6 +65,13 @@ fn check(mut schedule: NewSchedule, now: Timestamp) -> Result<Planned, LeftOut> 
     })
 }
 
+/// The id of an agent in its source need not be a valid name here, and is replaced later.
+fn with_valid_agent(request: &ScheduleAdd) -> ScheduleAdd {
+    let mut request = request.clone();
+    request.action.agent = request.action.agent.as_deref().map(name_for);
+    request
+}
+
 /// The reason for a schedule that never fires, with a suggestion if there is one.
 fn never_fires(reason: NoNextSlot) -> LeftOut {
     match reason {
@@ -70,9 +79,12 @@ fn never_fires(reason: NoNextSlot) -> LeftOut {
             let never = NoNextSlot::Never { suggestion: None };
             LeftOut::new(never.to_string(), format!("write `{cron}` if you mean that"))
         }
-        NoNextSlot::Never { suggestion: None } | NoNextSlot::Ended { .. } => {
+        NoNextSlot::Never { suggestion: None } => {
             let hint = "see when an expression fires with `midwatch schedule next --cron`";
             LeftOut::new(reason.to_string(), hint)
+        }
+        NoNextSlot::Ended { .. } => {
+            LeftOut::new(reason.to_string(), "nothing to do, unless it did not run there")
         }
     }
 }

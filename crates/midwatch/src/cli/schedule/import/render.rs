@@ -9,7 +9,7 @@ use crate::cli::support::render::{count_of, paragraphs};
 
 const COLUMNS: usize = 80;
 /// The next times to show per schedule.
-const NEXT_SHOWN_MAX: usize = 3;
+const NEXT_SHOWN_MAX: usize = 2;
 /// The lines of a prompt to show; `--json` has all of it.
 const PROMPT_LINES_MAX: usize = 6;
 

@@ -13,7 +13,7 @@ use super::{json_of, list, ok, world};
 use crate::support::world::World;
 
 /// Creates a database of the original program, with its current and its older table.
-fn create_database(path: &Path) {
+pub(in crate::compat) fn create_database(path: &Path) {
     let database = Connection::open(path).unwrap();
     let tables = "
         CREATE TABLE unified_reminders (
@@ -204,7 +204,7 @@ fn promptyoself_database_of_the_environment_is_imported_once() {
 }
 
 /// Creates the schedules of Astra: an index, and the chain of events.
-fn create_astra_schedules(world: &World) -> PathBuf {
+pub(in crate::compat) fn create_astra_schedules(world: &World) -> PathBuf {
     let directory = world.root().join("astra/var/schedules");
     fs::create_dir_all(&directory).unwrap();
     let record = |name: &str, cron: &str, status: &str| {
