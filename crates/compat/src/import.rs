@@ -3,7 +3,6 @@
 //! A module per source turns its records into [`Entry`] values, in the order of the source. No entry is dropped: one that
 //! cannot become a schedule has a [`LeftOut`]. What exists in the installation is compared elsewhere.
 
-
 pub mod hermes;
 pub mod letta_code;
 pub mod openclaw;
@@ -213,6 +212,9 @@ mod tests {
 
     #[test]
     fn shell_words_are_quoted_if_necessary() {
-        assert_eq!(shell_line(["echo", "it's", "", "a=b", "$HOME"]), "echo 'it'\\''s' '' a=b '$HOME'");
+        assert_eq!(
+            shell_line(["echo", "it's", "", "a=b", "$HOME"]),
+            "echo 'it'\\''s' '' a=b '$HOME'"
+        );
     }
 }

@@ -27,6 +27,11 @@ const WINDOW: &str = "3660d";
 /// Bytes of a hash in a derived number. Derived numbers still fit into a double.
 const NUMBER_HASH_BYTES: usize = 6;
 
+/// The message of a successful `test`.
+pub const CONNECTED: &str = "Connection to Letta server successful";
+/// Why `upload` is refused to agents and their clients.
+pub const UPLOAD_REFUSED: &str = "Only an operator may upload a tool to the Letta server";
+
 #[derive(Debug, Serialize)]
 #[serde(tag = "status", rename = "success")]
 pub struct RegisterResult {
@@ -68,6 +73,13 @@ impl<'a> From<&'a Error> for ErrorResult<'a> {
     }
 }
 
+/// The agent that a call names. Some clients write `null` or `None` for none.
+pub fn named_agent(text: Option<&str>) -> Option<&str> {
+    let text = text.map(str::trim)?;
+    let is_none = ["", "null", "none"].iter().any(|none| text.eq_ignore_ascii_case(none));
+    (!is_none).then_some(text)
+}
+
 /// Selects the prompts that a call lists or cancels.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PromptFilter<'a> {
@@ -79,8 +91,10 @@ pub struct PromptFilter<'a> {
 
 impl PromptFilter<'_> {
     pub fn matches(&self, item: &PromptItem) -> bool {
-        let named = self.agent_id.filter(|id| !id.is_empty());
-        [self.only_agent, named].into_iter().flatten().all(|id| item.agent_id == id)
+        [self.only_agent, named_agent(self.agent_id)]
+            .into_iter()
+            .flatten()
+            .all(|id| item.agent_id == id)
     }
 
     /// Refuses an agent other than the one to which the caller is limited.

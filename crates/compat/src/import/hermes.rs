@@ -5,7 +5,10 @@ use calendar::Span;
 use serde_json::Value;
 
 use super::record::Record;
-use super::{Entry, LeftOut, NewSchedule, Options, Position, UniqueNames, agent_hint, prompt_action, shell_line};
+use super::{
+    Entry, LeftOut, NewSchedule, Options, Position, UniqueNames, agent_hint, prompt_action,
+    shell_line,
+};
 use crate::cron::{either_day, seconds_first};
 
 /// The agent, unless the user names another: Hermes has one, without a name.
@@ -14,8 +17,7 @@ const MINUTE_MS: i64 = 60_000;
 /// A job that is due once and later than this never runs.
 const ONCE_WINDOW: &str = "2m";
 /// Members of a job that are settings of the agent here.
-const AGENT_MEMBERS: [&str; 5] =
-    ["skills", "model", "provider", "base_url", "enabled_toolsets"];
+const AGENT_MEMBERS: [&str; 5] = ["skills", "model", "provider", "base_url", "enabled_toolsets"];
 
 /// `scripts` is the folder of Hermes' scripts.
 pub fn entries(jobs: &[Value], scripts: &str, options: &Options<'_>) -> Vec<Entry> {
@@ -111,7 +113,8 @@ fn remaining(job: Record<'_>) -> Result<Option<u64>, LeftOut> {
 fn warnings(job: Record<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     let repeat = job.record("repeat");
-    if let (Some(times), Some(done @ 1..)) = (repeat.integer("times"), repeat.integer("completed")) {
+    if let (Some(times), Some(done @ 1..)) = (repeat.integer("times"), repeat.integer("completed"))
+    {
         warnings.push(format!("{done} of {times} runs are done; the others are counted from 1"));
     }
     if let Some(script) = job.text("script") {
@@ -122,7 +125,8 @@ fn warnings(job: Record<'_>) -> Vec<String> {
     }
     let lost = job.present(&AGENT_MEMBERS);
     if !lost.is_empty() {
-        warnings.push(format!("not carried over, because the agent decides it: {}", lost.join(", ")));
+        warnings
+            .push(format!("not carried over, because the agent decides it: {}", lost.join(", ")));
     }
     if let Some(directory) = job.text("workdir") {
         let directory = shell_line([directory]);
@@ -168,9 +172,8 @@ mod tests {
 
     #[test]
     fn job_becomes_a_schedule_or_a_reason() {
-        let ordinary = |when: Value| {
-            Ok(json!({"when": when, "terms": {}, "paused": false, "warnings": []}))
-        };
+        let ordinary =
+            |when: Value| Ok(json!({"when": when, "terms": {}, "paused": false, "warnings": []}));
         check(json!({}), ordinary(json!({"cron": "0 9 * * *", "tz": "Asia/Tokyo"})));
         check(
             json!({"schedule": {"kind": "cron", "expr": "0 9 */2 * 1 30"}}),

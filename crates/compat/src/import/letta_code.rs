@@ -112,7 +112,9 @@ mod tests {
         let cron = json!({"cron": "*/15 * * * *", "tz": "Europe/Berlin"});
         check(
             json!({}),
-            Ok(json!({"when": cron, "terms": {}, "paused": false, "agent": "agent-1", "warnings": []})),
+            Ok(
+                json!({"when": cron, "terms": {}, "paused": false, "agent": "agent-1", "warnings": []}),
+            ),
         );
         check(
             json!({"status": "paused", "jitter_offset_ms": 90_000, "conversation_id": "conv-1",

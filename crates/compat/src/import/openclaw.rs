@@ -103,7 +103,10 @@ fn when(schedule: Record<'_>, zone: &str) -> Result<(When, Option<String>), Left
     match kind {
         "at" => {
             let at = schedule.text("at").ok_or_else(|| missing("at"))?;
-            Ok((When { at: Some(at.to_owned()), tz: Some(zone.to_owned()), ..When::default() }, None))
+            Ok((
+                When { at: Some(at.to_owned()), tz: Some(zone.to_owned()), ..When::default() },
+                None,
+            ))
         }
         "every" => {
             let every = schedule.integer("everyMs").and_then(Span::from_millis);
@@ -141,7 +144,8 @@ fn prompt(job: Record<'_>, when: &When, warnings: &mut Vec<String>) -> Result<St
             payload.text("message").or(job.text("message"))
         }
         "systemEvent" => {
-            let note = "OpenClaw puts its text into the main session; here it is a prompt of its own";
+            let note =
+                "OpenClaw puts its text into the main session; here it is a prompt of its own";
             warnings.push(note.to_owned());
             payload.text("text")
         }
@@ -196,7 +200,8 @@ fn warn_of_turn(turn: Record<'_>, warnings: &mut Vec<String>) {
         lost.push("`toolsAllow`".to_owned());
     }
     if !lost.is_empty() {
-        warnings.push(format!("not carried over, because the agent decides it: {}", lost.join(", ")));
+        warnings
+            .push(format!("not carried over, because the agent decides it: {}", lost.join(", ")));
     }
     if let Some(seconds) = turn.integer("timeoutSeconds").filter(|seconds| 0 < *seconds) {
         warnings.push(format!(

@@ -9,12 +9,10 @@ mod exec;
 mod span;
 mod unit_file;
 
-use api::{ScheduleAdd, Terms, When};
 use ::calendar::{SPAN_MAX, format_instant};
+use api::{ScheduleAdd, Terms, When};
 
-use super::{
-    Entry, LeftOut, NewSchedule, Position, UniqueNames, Users, prompt_action, shell_line,
-};
+use super::{Entry, LeftOut, NewSchedule, Position, UniqueNames, Users, prompt_action, shell_line};
 use calendar::CalendarExpression;
 use exec::Specifiers;
 use span::parse_span;
@@ -85,11 +83,7 @@ pub fn entries(units: &[TimerUnit], options: &TimerOptions<'_>) -> Vec<Entry> {
     units.iter().flat_map(|unit| entries_of(unit, options, &mut names)).collect()
 }
 
-fn entries_of(
-    unit: &TimerUnit,
-    options: &TimerOptions<'_>,
-    names: &mut UniqueNames,
-) -> Vec<Entry> {
+fn entries_of(unit: &TimerUnit, options: &TimerOptions<'_>, names: &mut UniqueNames) -> Vec<Entry> {
     let title = unit.timer.value("Unit", "Description").or_else(|| {
         let service = unit.service.as_ref()?;
         service.value("Unit", "Description")
@@ -276,7 +270,10 @@ mod tests {
         let shown = entries.iter().map(|it| match &it.outcome {
             Ok(NewSchedule { request, .. }) => {
                 let mut terms = serde_json::to_value(&request.terms).unwrap();
-                terms.as_object_mut().unwrap().retain(|name, _| name != "attempts" && name != "pause_after");
+                terms
+                    .as_object_mut()
+                    .unwrap()
+                    .retain(|name, _| name != "attempts" && name != "pause_after");
                 json!([request.name, request.when, terms, request.action.prompt])
             }
             Err(left_out) => json!([it.text, left_out.reason]),
@@ -316,7 +313,8 @@ mod tests {
         let timer = "[Timer]\nOnCalendar=daily\n";
         let check = |service: &str, expected: Result<&str, &str>| {
             let entries = entries_of(unit(timer, service));
-            let found = entries[0].outcome.as_ref().map(|it| it.request.action.prompt.as_deref().unwrap());
+            let found =
+                entries[0].outcome.as_ref().map(|it| it.request.action.prompt.as_deref().unwrap());
             assert_eq!(found.map_err(|it| it.reason.as_str()), expected, "{service}");
         };
         check(SERVICE, Ok("/usr/bin/backup --all"));

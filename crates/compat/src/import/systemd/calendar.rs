@@ -67,7 +67,8 @@ pub(super) fn parse(text: &str) -> Result<CalendarExpression, LeftOut> {
     }
     let mut words = words.into_iter().peekable();
     let weekdays = words.next_if(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
-    let weekdays = weekdays.map(parse_weekdays).unwrap_or(Some("*".to_owned())).ok_or_else(invalid)?;
+    let weekdays =
+        weekdays.map(parse_weekdays).unwrap_or(Some("*".to_owned())).ok_or_else(invalid)?;
     let is_date = |word: &&str| !word.contains(':') && word.contains(['-', '~']);
     let date = words.next_if(is_date).unwrap_or("*-*-*");
     let time = words.next().unwrap_or("00:00:00");
@@ -96,11 +97,13 @@ fn take_zone(words: &mut Vec<&str>) -> Option<String> {
 fn parse_weekdays(text: &str) -> Option<String> {
     let day = |name: &str| {
         let name = name.to_ascii_lowercase();
-        let is_day = |(full, short): &(&str, &str)| *full == name || short.to_ascii_lowercase() == name;
+        let is_day =
+            |(full, short): &(&str, &str)| *full == name || short.to_ascii_lowercase() == name;
         WEEKDAYS.iter().position(is_day)
     };
     let items = text.trim_end_matches(',').split(',').map(|item| {
-        let (first, last) = item.split_once("..").or_else(|| item.split_once('-')).unwrap_or((item, item));
+        let (first, last) =
+            item.split_once("..").or_else(|| item.split_once('-')).unwrap_or((item, item));
         let (first, last) = (day(first)?, day(last)?);
         let names = WEEKDAYS.get(first..=last)?.iter().map(|(_, short)| *short);
         Some(names.collect::<Vec<_>>().join(",")).filter(|names| !names.is_empty())
@@ -223,12 +226,12 @@ mod tests {
         let found = parse(text).unwrap_or_else(|left_out| panic!("{text}: {left_out:?}"));
         assert_eq!(found.cron, cron, "{text}");
         let zone = found.zone.as_deref().unwrap_or("UTC").parse().unwrap();
-        let expression = Cron::parse(&found.cron).unwrap_or_else(|why| panic!("{text}: {why}")).cron;
+        let expression =
+            Cron::parse(&found.cron).unwrap_or_else(|why| panic!("{text}: {why}")).cron;
         let trigger = Trigger::Cron { expression, dst: Dst::default() };
         let calendar = Calendar::new(trigger, zone).unwrap();
         let now_us = parse_instant("2026-11-18T12:00:00Z", None).unwrap();
-        let next: Vec<String> =
-            calendar.slots_after(now_us).take(2).map(format_instant).collect();
+        let next: Vec<String> = calendar.slots_after(now_us).take(2).map(format_instant).collect();
         let times: Vec<String> = times.iter().map(|time| time.replace(' ', "T") + "Z").collect();
         assert_eq!(next, times, "{text}");
     }
@@ -245,15 +248,35 @@ mod tests {
             ("quarterly", "0 0 0 1 1,4,7,10 * *", ["2027-01-01 00:00:00", "2027-04-01 00:00:00"]),
             ("semiannually", "0 0 0 1 1,7 * *", ["2027-01-01 00:00:00", "2027-07-01 00:00:00"]),
             ("yearly", "0 0 0 1 1 * *", ["2027-01-01 00:00:00", "2028-01-01 00:00:00"]),
-            ("Mon..Fri *-*-* 10:00", "0 0 10 * * MON,TUE,WED,THU,FRI *", ["2026-11-19 10:00:00", "2026-11-20 10:00:00"]),
-            ("Mon-Fri", "0 0 0 * * MON,TUE,WED,THU,FRI *", ["2026-11-19 00:00:00", "2026-11-20 00:00:00"]),
-            ("tue..thu,sat", "0 0 0 * * TUE,WED,THU,SAT *", ["2026-11-19 00:00:00", "2026-11-21 00:00:00"]),
+            (
+                "Mon..Fri *-*-* 10:00",
+                "0 0 10 * * MON,TUE,WED,THU,FRI *",
+                ["2026-11-19 10:00:00", "2026-11-20 10:00:00"],
+            ),
+            (
+                "Mon-Fri",
+                "0 0 0 * * MON,TUE,WED,THU,FRI *",
+                ["2026-11-19 00:00:00", "2026-11-20 00:00:00"],
+            ),
+            (
+                "tue..thu,sat",
+                "0 0 0 * * TUE,WED,THU,SAT *",
+                ["2026-11-19 00:00:00", "2026-11-21 00:00:00"],
+            ),
             ("Monday", "0 0 0 * * MON *", ["2026-11-23 00:00:00", "2026-11-30 00:00:00"]),
-            ("Mon *-*-1..7 09:00", "0 0 9 1-7 * +MON *", ["2026-12-07 09:00:00", "2027-01-04 09:00:00"]),
+            (
+                "Mon *-*-1..7 09:00",
+                "0 0 9 1-7 * +MON *",
+                ["2026-12-07 09:00:00", "2027-01-04 09:00:00"],
+            ),
             ("*-*~03", "0 0 0 L-2 * * *", ["2026-11-28 00:00:00", "2026-12-29 00:00:00"]),
             ("*-*~5/2", "0 0 0 L-4,L-2,L * * *", ["2026-11-26 00:00:00", "2026-11-28 00:00:00"]),
             ("*-02~1..3", "0 0 0 L-2,L-1,L 2 * *", ["2027-02-26 00:00:00", "2027-02-27 00:00:00"]),
-            ("Mon *-05~07/1", "0 0 0 L-6,L-5,L-4,L-3,L-2,L-1,L 5 +MON *", ["2027-05-31 00:00:00", "2028-05-29 00:00:00"]),
+            (
+                "Mon *-05~07/1",
+                "0 0 0 L-6,L-5,L-4,L-3,L-2,L-1,L 5 +MON *",
+                ["2027-05-31 00:00:00", "2028-05-29 00:00:00"],
+            ),
             ("*-*~*", "0 0 0 * * * *", ["2026-11-19 00:00:00", "2026-11-20 00:00:00"]),
             ("03-05", "0 0 0 5 3 * *", ["2027-03-05 00:00:00", "2028-03-05 00:00:00"]),
             ("10:20", "0 20 10 * * * *", ["2026-11-19 10:20:00", "2026-11-20 10:20:00"]),
@@ -263,8 +286,16 @@ mod tests {
             ("1..5:00", "0 0 1-5 * * * *", ["2026-11-19 01:00:00", "2026-11-19 02:00:00"]),
             ("*-*-1/2", "0 0 0 */2 * * *", ["2026-11-19 00:00:00", "2026-11-21 00:00:00"]),
             ("*-1,7-1", "0 0 0 1 1,7 * *", ["2027-01-01 00:00:00", "2027-07-01 00:00:00"]),
-            ("2030..2032-01-01", "0 0 0 1 1 * 2030-2032", ["2030-01-01 00:00:00", "2031-01-01 00:00:00"]),
-            ("*-*-* 03:00 Europe/Berlin", "0 0 3 * * * *", ["2026-11-19 02:00:00", "2026-11-20 02:00:00"]),
+            (
+                "2030..2032-01-01",
+                "0 0 0 1 1 * 2030-2032",
+                ["2030-01-01 00:00:00", "2031-01-01 00:00:00"],
+            ),
+            (
+                "*-*-* 03:00 Europe/Berlin",
+                "0 0 3 * * * *",
+                ["2026-11-19 02:00:00", "2026-11-20 02:00:00"],
+            ),
         ] {
             check(text, cron, &times);
         }
@@ -276,8 +307,23 @@ mod tests {
     #[test]
     fn what_systemd_or_cron_cannot_read_is_left_out() {
         for text in [
-            "", "UTC", "Sat..Mon", "9", "*-*-*/2", "*:*/7", "*-*-* 24:00", "*-13-1", "today", "Mon, Tue 10:00",
-            "Mon..Wed,Fri/2", "*-*-*T10:00:00Z", "*:*:0/10.5", "10:00:00:00", "*-*~0", "5..1:00", "*:0/0",
+            "",
+            "UTC",
+            "Sat..Mon",
+            "9",
+            "*-*-*/2",
+            "*:*/7",
+            "*-*-* 24:00",
+            "*-13-1",
+            "today",
+            "Mon, Tue 10:00",
+            "Mon..Wed,Fri/2",
+            "*-*-*T10:00:00Z",
+            "*:*:0/10.5",
+            "10:00:00:00",
+            "*-*~0",
+            "5..1:00",
+            "*:0/0",
         ] {
             let reason = format!("`OnCalendar={text}` cannot be read");
             assert_eq!(parse(text).unwrap_err().reason, reason, "{text}");

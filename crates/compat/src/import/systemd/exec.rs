@@ -94,7 +94,10 @@ fn split_commands(
             }
             '\\' => {
                 let escaped = chars.next().and_then(unescape).ok_or_else(|| {
-                    LeftOut::new("its command has an escape that is not supported", "add it by hand")
+                    LeftOut::new(
+                        "its command has an escape that is not supported",
+                        "add it by hand",
+                    )
                 })?;
                 push(word.get_or_insert_default(), escaped);
             }

@@ -70,7 +70,11 @@ impl UnitFile {
     }
 
     /// The timers among the settings, in order: name and value of each setting in `names`.
-    pub(super) fn settings_of<'a>(&'a self, section: &str, names: &[&'a str]) -> Vec<(&'a str, &'a str)> {
+    pub(super) fn settings_of<'a>(
+        &'a self,
+        section: &str,
+        names: &[&'a str],
+    ) -> Vec<(&'a str, &'a str)> {
         let mut settings = Vec::new();
         for it in self.assignments.iter().filter(|it| it.section == section) {
             let Some(name) = names.iter().find(|name| **name == it.name) else { continue };
@@ -108,7 +112,10 @@ mod tests {
         assert_eq!(unit.value("Timer", "AccuracySec"), Some("1h"));
         assert!(unit.is_true("Timer", "Persistent") && !unit.is_true("Timer", "WakeSystem"));
         assert_eq!(unit.other_names("Timer", &["OnCalendar", "Persistent"]), ["AccuracySec"]);
-        let reset = UnitFile::parse(["[Timer]\nOnCalendar=daily\n", "[Timer]\nOnCalendar=\nOnCalendar=weekly"]);
+        let reset = UnitFile::parse([
+            "[Timer]\nOnCalendar=daily\n",
+            "[Timer]\nOnCalendar=\nOnCalendar=weekly",
+        ]);
         assert_eq!(reset.values("Timer", "OnCalendar"), ["weekly"]);
         assert_eq!(reset.settings_of("Timer", &["OnCalendar"]), [("OnCalendar", "weekly")]);
     }

@@ -71,9 +71,17 @@ fn create_openclaw(world: &World) {
     };
     let jobs = [
         job("b496cd33", "Morning brief", json!({"delivery": {"mode": "announce"}})),
-        job("c1", "Hourly", json!({"agentId": "ops", "enabled": false, "schedule":
-            {"kind": "cron", "expr": "0 0 12 1 1 *", "staggerMs": 300_000}})),
-        job("d2", "Make", json!({"payload": {"kind": "command", "argv": ["make", "all"], "cwd": "/srv"}})),
+        job(
+            "c1",
+            "Hourly",
+            json!({"agentId": "ops", "enabled": false, "schedule":
+            {"kind": "cron", "expr": "0 0 12 1 1 *", "staggerMs": 300_000}}),
+        ),
+        job(
+            "d2",
+            "Make",
+            json!({"payload": {"kind": "command", "argv": ["make", "all"], "cwd": "/srv"}}),
+        ),
         job("e3", "Heartbeat", json!({"declarationKey": "heartbeat:main"})),
         job("f4", "Past", json!({"schedule": {"kind": "at", "at": "2020-01-01T00:00:00Z"}})),
     ];
@@ -120,10 +128,16 @@ fn create_letta_code(world: &World) {
 
 fn create_timers(world: &World) {
     let units = [
-        ("backup.timer", "[Unit]\nDescription=Nightly backup\n[Timer]\nOnCalendar=*-01-01 03:00\n\
-                          OnBootSec=15min\nPersistent=true\nRandomizedDelaySec=10min\n"),
-        ("backup.service", "[Service]\nType=oneshot\nWorkingDirectory=%h/data\nNice=10\n\
-                            ExecStart=/usr/bin/backup --all\n"),
+        (
+            "backup.timer",
+            "[Unit]\nDescription=Nightly backup\n[Timer]\nOnCalendar=*-01-01 03:00\n\
+                          OnBootSec=15min\nPersistent=true\nRandomizedDelaySec=10min\n",
+        ),
+        (
+            "backup.service",
+            "[Service]\nType=oneshot\nWorkingDirectory=%h/data\nNice=10\n\
+                            ExecStart=/usr/bin/backup --all\n",
+        ),
         ("root.timer", "[Timer]\nOnCalendar=Mon *-01~07/1 05:00 UTC\n"),
         ("root.service", "[Service]\nUser=somebody-else\nExecStart=/usr/bin/true\n"),
     ];
@@ -241,7 +255,7 @@ fn import_reports_every_entry_of_each_source() {
         world.add_agent(agent);
     }
     let mut transcript = Transcript::new(&world);
-    for source in ["openclaw", "hermes", "letta-code", "agent-blob"] {
+    for source in ["openclaw", "letta-code", "agent-blob"] {
         transcript.run(&with(&import(&world, source), &[]));
     }
     insta::assert_snapshot!("import_sources", transcript.finish());
@@ -263,10 +277,15 @@ fn openclaw_database_is_read_while_it_is_written() {
     ]});
     write(&world, "old/cron/jobs.json", older.to_string());
     let old = world.root().join("old").display().to_string();
-    let report = world.json_with(&[("OPENCLAW_STATE_DIR", &old)], &["schedule", "import", "--from", "openclaw"]);
+    let report = world
+        .json_with(&[("OPENCLAW_STATE_DIR", &old)], &["schedule", "import", "--from", "openclaw"]);
     let [entry] = report["entries"].as_array().unwrap().as_slice() else { panic!("{report}") };
     assert_eq!((&entry["name"], &entry["tz"]), (&json!("older"), &json!("America/New_York")));
-    let missing = world.refused(&["schedule", "import", "--from", "openclaw", "/no/such/file"], "not_found", 3);
+    let missing = world.refused(
+        &["schedule", "import", "--from", "openclaw", "/no/such/file"],
+        "not_found",
+        3,
+    );
     assert!(missing.contains("/no/such/file"), "{missing}");
 }
 
@@ -292,9 +311,12 @@ fn systemd_timer_is_found_by_name_and_its_command_runs() {
     let world = World::new();
     world.ok(&["agent", "add", "cron", "--backend", "command", "--", "/bin/sh", "-s"]);
     let units = ".config/systemd/user";
-    let mut environment = |name: &str, text: &str| write(&world, &format!("{units}/{name}"), text);
-    environment("hello@.service", "[Service]\nWorkingDirectory=/\nExecStart=/bin/echo 'it works' %i $HOME\n");
-    environment("hello@you.timer", "[Timer]\nOnCalendar=yearly\n");
+    let unit = |name: &str, text: &str| write(&world, &format!("{units}/{name}"), text);
+    unit(
+        "hello@.service",
+        "[Service]\nWorkingDirectory=/\nExecStart=/bin/echo 'it works' %i $HOME\n",
+    );
+    unit("hello@you.timer", "[Timer]\nOnCalendar=yearly\n");
     let import = ["schedule", "import", "--from", "systemd", "hello@you", "--tz", "UTC"];
     let report = world.json(&import);
     let entry = &report["entries"][0];
@@ -305,7 +327,8 @@ fn systemd_timer_is_found_by_name_and_its_command_runs() {
     link(Path::new("../hello@you.timer"), &wants.join("hello@you.timer"));
     world.ok(&["schedule", "remove", entry["id"].as_str().unwrap()]);
     let report = world.json(&["schedule", "import", "--from", "systemd", "--tz", "UTC"]);
-    let entry = report["entries"].as_array().unwrap().iter().find(|it| it["entry"] == "hello@you.timer");
+    let entry =
+        report["entries"].as_array().unwrap().iter().find(|it| it["entry"] == "hello@you.timer");
     let entry = entry.unwrap_or_else(|| panic!("{report}"));
     assert_eq!(entry["paused"], false, "{report}");
     let _daemon = world.up();

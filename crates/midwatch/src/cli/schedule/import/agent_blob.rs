@@ -82,10 +82,10 @@ pub(super) fn read(directory: &Path, agent: &str, zone: ZoneSource) -> Result<Ve
 /// `scheduler.timezone` of the configuration, which is beside the data or in the directory itself.
 fn configured_zone(directory: &Path) -> Option<String> {
     let parent = directory.parent().map(|parent| parent.join(CONFIGURATION));
-    let paths: Vec<PathBuf> =
-        [directory.join(CONFIGURATION)].into_iter().chain(parent).collect();
+    let paths: Vec<PathBuf> = [directory.join(CONFIGURATION)].into_iter().chain(parent).collect();
     let path = paths.iter().find(|path| path.is_file())?;
-    let text = read_text("configuration", path, open("configuration", path).ok()?, BYTES_MAX).ok()?;
+    let text =
+        read_text("configuration", path, open("configuration", path).ok()?, BYTES_MAX).ok()?;
     let configuration: Value = serde_json::from_str(&text).ok()?;
     configuration.get("scheduler")?.get("timezone")?.as_str().map(str::to_owned)
 }
@@ -228,7 +228,11 @@ mod tests {
             Err("it has neither a cron expression nor an interval of a second or more"),
         );
         let tool = json!({"kind": "tool"});
-        check_present(json!({"cron": "* * * * *"}), tool, Err("its payload is `tool`, not a prompt"));
+        check_present(
+            json!({"cron": "* * * * *"}),
+            tool,
+            Err("its payload is `tool`, not a prompt"),
+        );
     }
 
     #[test]

@@ -103,7 +103,9 @@ fn read_database(path: &Path) -> Result<Vec<Value>, Error> {
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let database = Connection::open_with_flags(path, flags).map_err(failed)?;
-    let query = format!("SELECT job_json FROM cron_jobs ORDER BY store_key, sort_order, job_id LIMIT {JOBS_MAX}");
+    let query = format!(
+        "SELECT job_json FROM cron_jobs ORDER BY store_key, sort_order, job_id LIMIT {JOBS_MAX}"
+    );
     let mut statement = database.prepare(&query).map_err(failed)?;
     let texts = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failed)?;
     let mut jobs = Vec::new();

@@ -172,8 +172,7 @@ impl Existing {
     fn warn_of_replaced_line(&self, entry: &mut ComparedEntry) {
         if let (Position::Line { .. }, Ok(Compared { planned, existing: None })) =
             (&entry.position, &mut entry.outcome)
-            && let Some(Schedule { id, .. }) =
-                self.with_name(&planned.schedule.request.name).next()
+            && let Some(Schedule { id, .. }) = self.with_name(&planned.schedule.request.name).next()
         {
             planned.schedule.warnings.push(format!(
                 "schedule {id} has the same name but differs; if this line replaces it: `midwatch schedule \
@@ -199,7 +198,11 @@ fn other_time(same: &Schedule, planned: &Planned) -> Option<String> {
     let (here, there) = (times(&same.describe), times(&planned.describe));
     let is_same = here == there && same.tz == planned.zone.name();
     (!is_same).then(|| {
-        format!("it fires {here} ({}) here, and {there} ({}) in the source", same.tz, planned.zone.name())
+        format!(
+            "it fires {here} ({}) here, and {there} ({}) in the source",
+            same.tz,
+            planned.zone.name()
+        )
     })
 }
 

@@ -300,7 +300,12 @@ mod tests {
         let ours = "it belongs to user `ada`, not to `root`";
         check(Layout::System, None, false, &["one", theirs]);
         check(Layout::System, None, true, &["one", theirs]);
-        check(Layout::System, Some("ada"), false, &["one", "it belongs to user `root`, not to `ada`"]);
+        check(
+            Layout::System,
+            Some("ada"),
+            false,
+            &["one", "it belongs to user `root`, not to `ada`"],
+        );
         check(Layout::System, Some("root"), false, &[ours, theirs]);
         check(Layout::System, Some("root"), true, &[ours, "two"]);
         check(Layout::User, None, false, &["one"]);

@@ -55,7 +55,9 @@ impl ZoneSource {
         match name.and_then(|name| name.parse::<Zone>().ok()) {
             Some(zone) => Ok(zone.name().to_owned()),
             // A machine without a setting uses UTC.
-            None if self.variable.is_none() && !Path::new(LOCALTIME).exists() => Ok("UTC".to_owned()),
+            None if self.variable.is_none() && !Path::new(LOCALTIME).exists() => {
+                Ok("UTC".to_owned())
+            }
             None => Err(Error::new(
                 Code::InvalidInput,
                 "an entry names no time zone, and that of this machine is unknown",

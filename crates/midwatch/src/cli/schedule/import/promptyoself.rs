@@ -327,7 +327,9 @@ mod tests {
     fn sent_repetitions_are_counted() {
         let some = Row { max: 5, count: 3, ..row("cron", "0 9 * * *") };
         check(some.clone(), Ok(("at 09:00 every day", Some(2), &[])));
-        let Ok(schedule) = new_schedule(&some, Timestamp::from_micros(0)) else { panic!("{some:?}") };
+        let Ok(schedule) = new_schedule(&some, Timestamp::from_micros(0)) else {
+            panic!("{some:?}")
+        };
         assert_eq!(schedule.request.name, "promptyoself 5 (after 3): 0 9 * * *");
         let all = Row { max: 5, count: 5, ..row("cron", "0 9 * * *") };
         check(all, Err("it was sent as often as allowed"));

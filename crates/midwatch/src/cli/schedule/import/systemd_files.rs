@@ -71,7 +71,8 @@ fn timers_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 
 impl Directories {
     fn new(environment: &BTreeMap<String, String>) -> Directories {
-        let value = |name: &str| environment.get(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+        let value =
+            |name: &str| environment.get(name).filter(|it| !it.is_empty()).map(PathBuf::from);
         let config = value("XDG_CONFIG_HOME").or_else(|| Some(value("HOME")?.join(".config")));
         let own = config.map(|config| config.join("systemd/user"));
         let user = own.into_iter().chain(USER_DIRECTORIES.map(PathBuf::from));

@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::{json_of, list, ok, world};
+use super::{json_of, list, ok, refused, register, world};
 use crate::support::world::World;
 
 /// Creates a database of the original program, with its current and its older table.
@@ -48,7 +48,8 @@ pub(in crate::compat) fn create_database(path: &Path) {
 fn imported(document: &Value) -> (Vec<String>, Vec<String>) {
     let entries = document["entries"].as_array().unwrap_or_else(|| panic!("{document}"));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let line = |entry: &Value, key: &str| format!("{}: {}", text(&entry["entry"]), text(&entry[key]));
+    let line =
+        |entry: &Value, key: &str| format!("{}: {}", text(&entry["entry"]), text(&entry[key]));
     let (left_out, imported): (Vec<&Value>, Vec<&Value>) =
         entries.iter().partition(|entry| entry["outcome"] == "left_out");
     (
@@ -108,6 +109,33 @@ fn promptyoself_import_keeps_the_numbers() {
     assert!(left_out.contains(&format!("3: number 3 is taken by schedule {id}")));
     assert_eq!(list(&world, &["--all"]).len(), 3);
     world.verified();
+}
+
+/// An agent may remember the number of an entry that was left out.
+#[test]
+fn number_of_an_entry_that_was_left_out_is_not_given_out_again() {
+    let world = world();
+    let path = world.root().join("promptyoself.db");
+    create_database(&path);
+    let import = ["schedule", "import", "--from", "promptyoself", path.to_str().unwrap()];
+    // Numbers 1 to 3 were given out before the import.
+    for number in 1..=3 {
+        assert_eq!(register(&world, "agent-9", "p", &["--every", "1h"])["id"], number);
+    }
+    let dry = world.json(&[&import[..], &["--dry-run"]].concat());
+    let real = world.json(&import);
+    assert_eq!((counts(&dry), counts(&real)), ([2, 0, 3], [2, 0, 3]), "{dry}");
+    let (_, left_out) = imported(&real);
+    assert!(left_out[0].starts_with("3: number 3 is taken by schedule sch_"), "{left_out:?}");
+    assert_eq!((&dry["reserved_numbers"], &real["reserved_numbers"]), (&json!(9), &json!(9)));
+    assert_eq!(register(&world, "agent-9", "p", &["--every", "1h"])["id"], 10);
+    assert_eq!(
+        refused(&world, &["cancel", "--id", "9"]),
+        "Schedule 9 not found or already cancelled"
+    );
+    // Nothing else is reserved by another import.
+    let again = world.json(&import);
+    assert_eq!((counts(&again), again.get("reserved_numbers")), ([0, 2, 3], None), "{again}");
 }
 
 /// Numbers of the older table do not depend on other rows, so nothing is imported twice.
