@@ -13,7 +13,7 @@ mod users;
 use std::collections::HashSet;
 use std::fmt;
 
-use api::{Action, Code, Error, ScheduleAdd};
+use api::{Action, Code, Error, ScheduleAdd, When};
 use kernel::schedule::{NAME_CHARS_MAX, PROMPT_BYTES_MAX};
 use serde::Serialize;
 use serde_json::Value;
@@ -191,6 +191,19 @@ pub(crate) fn shell_word(word: &str) -> String {
 /// Words as one line of a shell.
 pub(crate) fn shell_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(shell_word).collect::<Vec<_>>().join(" ")
+}
+
+/// A trigger as flags of `schedule add`.
+pub(crate) fn trigger_flags(when: &When) -> String {
+    let flags = [
+        ("--cron", &when.cron),
+        ("--every", &when.every),
+        ("--anchor", &when.anchor),
+        ("--at", &when.at),
+        ("--tz", &when.tz),
+    ];
+    let given = flags.iter().filter_map(|(flag, value)| Some([*flag, value.as_deref()?]));
+    shell_line(given.flatten())
 }
 
 #[cfg(test)]

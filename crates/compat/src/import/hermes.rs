@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::record::Record;
 use super::{
     Entry, LeftOut, NewSchedule, Options, Position, UniqueNames, agent_hint, prompt_action,
-    shell_line,
+    shell_line, trigger_flags,
 };
 use crate::cron::{either_day, seconds_first};
 
@@ -41,18 +41,11 @@ fn new_schedule(
     if job.text("state") == Some("completed") {
         return Err(LeftOut::new("it is completed", "nothing to do"));
     }
-    if job.is_true("no_agent") {
-        let script = format!("{scripts}/{}", job.text("script").unwrap_or("SCRIPT"));
-        let reason = "it runs a script, not an agent";
-        let command = shell_line([script.as_str()]);
-        let hint = format!(
-            "`midwatch agent add AGENT --backend command -- {command}`, then `midwatch schedule add --agent AGENT \
-             --prompt run`"
-        );
-        return Err(LeftOut::new(reason, hint));
-    }
     let agent = options.agent.unwrap_or(DEFAULT_AGENT);
     let (when, window) = when(job, options.zone)?;
+    if job.is_true("no_agent") {
+        return Err(script(job, scripts, &name, &when));
+    }
     let request = ScheduleAdd {
         name,
         when,
@@ -63,6 +56,21 @@ fn new_schedule(
     };
     let schedule = NewSchedule::new(request, agent_hint(agent));
     Ok(NewSchedule { warnings: warnings(job), ..schedule })
+}
+
+/// A script is left out, with the commands that carry it over.
+fn script(job: Record<'_>, scripts: &str, name: &str, when: &When) -> LeftOut {
+    let script = format!("{scripts}/{}", job.text("script").unwrap_or("SCRIPT"));
+    LeftOut::new(
+        "it runs a script, not an agent",
+        format!(
+            "`midwatch agent add AGENT --backend command -- {}`, then `midwatch schedule add --name {} {} --agent \
+             AGENT --prompt run`",
+            shell_line([script.as_str()]),
+            shell_line([name]),
+            trigger_flags(when),
+        ),
+    )
 }
 
 /// The trigger, and how late a slot may still run.
@@ -135,9 +143,8 @@ fn warnings(job: Record<'_>) -> Vec<String> {
         ));
     }
     if let Some(channel) = job.text("deliver").filter(|channel| *channel != "local") {
-        warnings.push(format!(
-            "its answer is not delivered (`{channel}`); `midwatch run show` and notices have it"
-        ));
+        warnings
+            .push(format!("its answer is not delivered (`{channel}`); `midwatch run show` has it"));
     }
     if let (Some("error"), error) = (job.text("state"), job.text("last_error")) {
         warnings.push(format!("it failed there: {}", super::one_line(error.unwrap_or("error"))));
@@ -199,6 +206,17 @@ mod tests {
     }
 
     #[test]
+    fn script_has_the_commands_that_carry_it_over() {
+        let job = json!({"id": "a", "name": "check", "no_agent": true, "script": "x.py",
+                         "schedule": {"kind": "interval", "minutes": 5}});
+        let options = Options { agent: None, zone: "UTC" };
+        let entry = entries(&[job], "/srv/scripts", &options).pop().unwrap();
+        let expected = "`midwatch agent add AGENT --backend command -- /srv/scripts/x.py`, then `midwatch schedule \
+                        add --name check --every 5m --agent AGENT --prompt run`";
+        assert_eq!(entry.outcome.unwrap_err().hint, expected);
+    }
+
+    #[test]
     fn what_is_not_carried_over_is_reported() {
         check(
             json!({"state": "paused", "repeat": {"times": 5, "completed": 2}, "script": "pre.sh",
@@ -212,7 +230,7 @@ mod tests {
                     "the output of other jobs is not put before its prompt",
                     "not carried over, because the agent decides it: `skills`, `model`",
                     "its directory is the agent's; `midwatch agent edit AGENT --cwd '/srv/my app'` sets it",
-                    "its answer is not delivered (`telegram`); `midwatch run show` and notices have it",
+                    "its answer is not delivered (`telegram`); `midwatch run show` has it",
                 ],
             })),
         );

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::record::Record;
 use super::{
     Entry, LeftOut, NewSchedule, Options, Position, UniqueNames, agent_hint, prompt_action,
-    shell_line,
+    shell_line, trigger_flags,
 };
 use crate::cron::either_day;
 
@@ -111,8 +111,8 @@ fn when(schedule: Record<'_>, zone: &str) -> Result<(When, Option<String>), Left
         "every" => {
             let every = schedule.integer("everyMs").and_then(Span::from_millis);
             let every = every.ok_or_else(|| missing("everyMs"))?.to_string();
-            let anchor_us = schedule.integer("anchorMs").unwrap_or_default().saturating_mul(1_000);
-            let anchor = Some(format_instant(anchor_us));
+            let anchor_us = schedule.integer("anchorMs").map(|ms| ms.saturating_mul(1_000));
+            let anchor = anchor_us.map(format_instant);
             Ok((When { every: Some(every), anchor, ..When::default() }, None))
         }
         "cron" => {
@@ -174,23 +174,10 @@ fn command(job: Record<'_>, payload: Record<'_>, when: &When) -> LeftOut {
              --name {} {} --agent AGENT --prompt {}`",
             cwd.unwrap_or_default(),
             shell_line([name]),
-            flags(when),
+            trigger_flags(when),
             shell_line([payload.text("input").unwrap_or("run")]),
         ),
     )
-}
-
-/// A trigger as flags of `schedule add`.
-fn flags(when: &When) -> String {
-    let flags = [
-        ("--cron", &when.cron),
-        ("--every", &when.every),
-        ("--anchor", &when.anchor),
-        ("--at", &when.at),
-        ("--tz", &when.tz),
-    ];
-    let given = flags.iter().filter_map(|(flag, value)| Some([*flag, value.as_deref()?]));
-    shell_line(given.flatten())
 }
 
 fn warn_of_turn(turn: Record<'_>, warnings: &mut Vec<String>) {
@@ -217,9 +204,8 @@ fn warn_of_job(job: Record<'_>, warnings: &mut Vec<String>) {
     let delivery = job.record("delivery");
     let mode = delivery.text("mode").or(job.is_true("deliver").then_some("announce"));
     if let Some(mode) = mode.filter(|mode| *mode != "none") {
-        warnings.push(format!(
-            "its answer is not delivered (`{mode}`); `midwatch run show` and notices have it"
-        ));
+        warnings
+            .push(format!("its answer is not delivered (`{mode}`); `midwatch run show` has it"));
     }
     let lost = job.present(&JOB_MEMBERS);
     if !lost.is_empty() {
@@ -314,7 +300,7 @@ mod tests {
                     "not carried over, because the agent decides it: `model`, `toolsAllow`",
                     "its time limit is the agent's; `midwatch agent edit AGENT --time-limit 120s` sets it",
                     "it runs in the session `main` there, and in a new one here",
-                    "its answer is not delivered (`announce`); `midwatch run show` and notices have it",
+                    "its answer is not delivered (`announce`); `midwatch run show` has it",
                     "not carried over: `pacing`",
                 ],
             )),

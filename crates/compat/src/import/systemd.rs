@@ -122,8 +122,10 @@ fn new_schedule(
     let default_owner = if unit.is_system { ROOT } else { options.users.own };
     options.users.check(Some(service.value("Service", "User").unwrap_or(default_owner)))?;
     let prompt = prompt(&unit.service_name, service)?;
-    let when = when(setting, value, options.zone)
-        .map_err(|why| with_command(why, &name, options.agent, &prompt))?;
+    if setting == "OnUnitInactiveSec" {
+        return Err(after_last_run(value, &name, options.agent, &prompt));
+    }
+    let when = when(setting, value, options.zone)?;
     let is_persistent = setting == "OnCalendar" && unit.timer.is_true("Timer", "Persistent");
     let (missed, window) = match is_persistent {
         true => ("latest", Some(SPAN_MAX.to_string())),
@@ -169,29 +171,21 @@ fn when(setting: &str, value: &str, zone: &str) -> Result<When, LeftOut> {
             let every = Some(parse_span(value).ok_or_else(not_a_span)?.to_string());
             Ok(When { every, ..When::default() })
         }
-        ("OnUnitInactiveSec", _) => {
-            let span = parse_span(value).ok_or_else(not_a_span)?;
-            Err(LeftOut::new(
-                "it is counted from the end of the last run",
-                format!("`midwatch schedule add --again {span} --since finish"),
-            ))
-        }
         (setting, _) => Err(LeftOut::new(
             format!("`{setting}` is not supported: it is not a time of the calendar"),
-            "keep the timer for that",
+            "keep a timer that has only this setting",
         )),
     }
 }
 
-/// Completes a hint that starts with the command that would add the schedule.
-fn with_command(why: LeftOut, name: &str, agent: &str, prompt: &str) -> LeftOut {
-    match why.hint.starts_with("`midwatch schedule add") && !why.hint.ends_with('`') {
-        false => why,
-        true => {
-            let rest = shell_line(["--name", name, "--agent", agent, "--prompt", prompt]);
-            LeftOut::new(why.reason, format!("{} {rest}`", why.hint))
-        }
-    }
+/// An interval from the end of a run is another kind of trigger here.
+fn after_last_run(span: &str, name: &str, agent: &str, prompt: &str) -> LeftOut {
+    let span = parse_span(span).map_or_else(|| "SPAN".to_owned(), |span| span.to_string());
+    let flags = ["--again", &span, "--name", name, "--agent", agent, "--prompt", prompt];
+    LeftOut::new(
+        "it is counted from the end of the last run",
+        format!("`midwatch schedule add {}`", shell_line(flags)),
+    )
 }
 
 /// The commands of a service as a script.
@@ -303,8 +297,8 @@ mod tests {
         ]);
         assert_eq!(shown(&entries), expected);
         let hint = &entries[4].outcome.as_ref().unwrap_err().hint;
-        let expected = "`midwatch schedule add --again 1m30s --since finish --name 'Nightly backup (backup.timer \
-                        5)' --agent cron --prompt '/usr/bin/backup --all'`";
+        let expected = "`midwatch schedule add --again 1m30s --name 'Nightly backup (backup.timer 5)' --agent cron \
+                        --prompt '/usr/bin/backup --all'`";
         assert_eq!(hint, expected);
     }
 

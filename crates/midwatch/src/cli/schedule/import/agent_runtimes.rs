@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
 use super::machine_zone::ZoneSource;
-use crate::cli::support::input::{open, read_text};
+use crate::cli::support::input::{open, read_text, unreadable};
 
 const BYTES_MAX: u64 = 64 << 20;
 const JOBS_MAX: usize = 100_000;
@@ -89,7 +89,7 @@ fn is_database(path: &Path) -> Result<bool, Error> {
     let mut header = Vec::new();
     let limit = SQLITE_HEADER.len() as u64;
     let read = open("file", path)?.take(limit).read_to_end(&mut header);
-    read.map_err(|error| crate::cli::support::input::unreadable("file", path, error))?;
+    read.map_err(|error| unreadable("file", path, error))?;
     Ok(header == SQLITE_HEADER)
 }
 

@@ -155,8 +155,8 @@ mod tests {
         for (path, is_system, expected) in [
             ("/etc/crontab", false, Layout::System),
             ("/etc/cron.d/php", false, Layout::System),
-            ("/home/ada/crontab", false, Layout::User),
-            ("/home/ada/crontab", true, Layout::System),
+            ("/srv/crontab", false, Layout::User),
+            ("/srv/crontab", true, Layout::System),
             ("-", false, Layout::User),
         ] {
             assert_eq!(layout_of(Path::new(path), is_system), expected, "{path}");

@@ -116,9 +116,13 @@ impl Report {
                 Ok(Compared { planned, existing: Some(id) }) => {
                     Outcome::Unchanged(Imported::new(planned, Some(id)))
                 }
-                Ok(Compared { planned, existing: None }) => {
-                    Outcome::Added(Imported::new(planned, added.next().map(|it| it.id)))
-                }
+                Ok(Compared { planned, existing: None }) => match added.next() {
+                    // Another process has added it since the comparison.
+                    Some(answer) if !answer.created => {
+                        Outcome::Unchanged(Imported::new(planned, Some(answer.id)))
+                    }
+                    answer => Outcome::Added(Imported::new(planned, answer.map(|it| it.id))),
+                },
             };
             ReportedEntry { position, outcome }
         });
