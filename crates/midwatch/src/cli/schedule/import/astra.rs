@@ -247,6 +247,6 @@ mod tests {
                 Err(_) => format!("left out: {}", it.position),
             })
             .collect();
-        assert_eq!(found, ["n (sch_1)", "n (sch_2)", "left out: sch_3"]);
+        assert_eq!(found, ["n (sch_1)", "n (sch_2)", "left out: entry sch_3"]);
     }
 }
