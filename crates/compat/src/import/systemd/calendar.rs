@@ -31,14 +31,20 @@ const MONTHS: Range = Range { first: 1, last: 12 };
 const DAYS: Range = Range { first: 1, last: 31 };
 const HOURS: Range = Range { first: 0, last: 23 };
 const SIXTIETHS: Range = Range { first: 0, last: 59 };
-/// Counted from the end of a month, `~31` would be before its first day.
-const DAYS_FROM_END: Range = Range { first: 1, last: 31 };
 
 /// The values of a component.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     first: u16,
     last: u16,
+}
+
+/// An item of a component's list.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    first: u16,
+    last: Option<u16>,
+    step: Option<u16>,
 }
 
 /// An expression with seconds and years.
@@ -147,22 +153,17 @@ fn days_from_end(text: &str) -> Option<String> {
         return Some("*".to_owned());
     }
     let mut days: Vec<u16> = Vec::new();
-    for item in text.split(',') {
-        let (range, step) = match item.split_once('/') {
-            Some((range, step)) => (range, Some(number(step)?)),
-            None => (item, None),
-        };
-        let (first, last) = match (range.split_once(".."), step) {
-            (Some((first, last)), _) => (number(first)?, number(last)?),
-            // A step goes on to the last day.
-            (None, Some(_)) => (1, number(range)?),
-            (None, None) => (number(range)?, number(range)?),
-        };
-        if step == Some(0) || last < first || !DAYS_FROM_END.contains(first, last) {
-            return None;
+    for item in text.split(',').map(Item::parse) {
+        let Item { first, last, step } = item?;
+        let steps = usize::from(step.unwrap_or(1));
+        match last {
+            _ if !DAYS.contains(first, last.unwrap_or(first)) => return None,
+            Some(last) => days.extend((first..=last).step_by(steps)),
+            None if step.is_none() => days.push(first),
+            // Without an end, the steps go on to the last day, of which there must be one.
+            None if first <= step? => return None,
+            None => days.extend((1..=first).rev().step_by(steps)),
         }
-        // The steps are counted from the day that is farthest from the end.
-        days.extend((first..=last).rev().step_by(usize::from(step.unwrap_or(1))));
     }
     days.sort_unstable();
     days.dedup();
@@ -179,21 +180,19 @@ fn field(text: &str, range: Range) -> Option<String> {
         return Some("*".to_owned());
     }
     let items = text.split(',').map(|item| {
-        let (values, step) = match item.split_once('/') {
-            Some((values, step)) => (values, Some(number(step)?)),
-            None => (item, None),
+        let Item { first, last, step } = Item::parse(item)?;
+        // Without an end, the steps go on to the end of the range, and there must be one.
+        let last = match (last, step) {
+            (Some(last), _) => last,
+            (None, Some(step)) if range.last < first.checked_add(step)? => return None,
+            (None, Some(_)) => range.last,
+            (None, None) => first,
         };
-        let (first, last) = match (values.split_once(".."), step) {
-            (Some((first, last)), _) => (number(first)?, number(last)?),
-            (None, Some(_)) => (number(values)?, range.last),
-            (None, None) => (number(values)?, number(values)?),
-        };
-        if step == Some(0) || last < first || !range.contains(first, last) {
+        if !range.contains(first, last) {
             return None;
         }
         Some(match step {
             _ if first == last => first.to_string(),
-            // A step that is longer than the range has one value.
             Some(step) if last - first < step => first.to_string(),
             None | Some(1) => format!("{first}-{last}"),
             Some(step) if first == range.first && last == range.last => format!("*/{step}"),
@@ -201,6 +200,22 @@ fn field(text: &str, range: Range) -> Option<String> {
         })
     });
     Some(items.collect::<Option<Vec<_>>>()?.join(","))
+}
+
+impl Item {
+    /// `5`, `5..9`, `5/2` or `5..9/2`.
+    fn parse(text: &str) -> Option<Item> {
+        let (values, step) = match text.split_once('/') {
+            Some((values, step)) => (values, Some(number(step).filter(|step| 0 < *step)?)),
+            None => (text, None),
+        };
+        let (first, last) = match values.split_once("..") {
+            Some((first, last)) => (number(first)?, Some(number(last)?)),
+            None => (number(values)?, None),
+        };
+        let is_forward = last.is_none_or(|last| first <= last);
+        is_forward.then_some(Item { first, last, step })
+    }
 }
 
 impl Range {
@@ -271,6 +286,9 @@ mod tests {
             ),
             ("*-*~03", "0 0 0 L-2 * * *", ["2026-11-28 00:00:00", "2026-12-29 00:00:00"]),
             ("*-*~5/2", "0 0 0 L-4,L-2,L * * *", ["2026-11-26 00:00:00", "2026-11-28 00:00:00"]),
+            ("*-*~2..7/3", "0 0 0 L-4,L-1 * * *", ["2026-11-26 00:00:00", "2026-11-29 00:00:00"]),
+            ("*-*~6/4", "0 0 0 L-5,L-1 * * *", ["2026-11-25 00:00:00", "2026-11-29 00:00:00"]),
+            ("10/13:00", "0 0 10-23/13 * * * *", ["2026-11-18 23:00:00", "2026-11-19 10:00:00"]),
             ("*-02~1..3", "0 0 0 L-2,L-1,L 2 * *", ["2027-02-26 00:00:00", "2027-02-27 00:00:00"]),
             (
                 "Mon *-05~07/1",
@@ -324,6 +342,9 @@ mod tests {
             "*-*~0",
             "5..1:00",
             "*:0/0",
+            "10/14:00",
+            "*-*-25/7",
+            "*-*~7/7",
         ] {
             let reason = format!("`OnCalendar={text}` cannot be read");
             assert_eq!(parse(text).unwrap_err().reason, reason, "{text}");
