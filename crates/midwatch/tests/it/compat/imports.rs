@@ -78,6 +78,12 @@ fn create_openclaw(world: &World) {
             {"kind": "cron", "expr": "0 0 12 1 1 *", "staggerMs": 300_000}}),
         ),
         job(
+            "a0",
+            "Yearly",
+            json!({"deleteAfterRun": true, "schedule":
+            {"kind": "every", "everyMs": 31_536_000_000_i64, "anchorMs": 1_893_456_000_000_i64}}),
+        ),
+        job(
             "d2",
             "Make",
             json!({"payload": {"kind": "command", "argv": ["make", "all"], "cwd": "/srv"}}),
@@ -106,6 +112,10 @@ fn create_hermes(world: &World) {
          "enabled": true, "state": "scheduled", "deliver": "local"},
         {"id": "cc", "name": "limited", "prompt": "Count", "schedule": {"kind": "cron", "expr": "0 8 1 1 *"},
          "repeat": {"times": 10, "completed": 3}, "enabled": true, "state": "paused", "skills": ["web"]},
+        {"id": "ee", "name": "yearly", "prompt": "Plan", "next_run_at": "2030-01-01T00:00:00.428153+00:00",
+         "schedule": {"kind": "interval", "minutes": 525_600}},
+        {"id": "ff", "name": "once", "prompt": "Party", "repeat": {"times": 1, "completed": 0},
+         "schedule": {"kind": "once", "run_at": "2030-01-01T09:00:00"}},
         {"id": "dd", "name": "script", "prompt": "", "no_agent": true, "script": "check.py",
          "schedule": {"kind": "interval", "minutes": 5}},
     ]});
@@ -118,6 +128,9 @@ fn create_letta_code(world: &World) {
         {"id": "1a2b3c4d", "agent_id": "agent-1", "conversation_id": "new", "name": "standup",
          "cron": "0 9 1 1 *", "timezone": "Europe/Berlin", "recurring": true, "prompt": "What is next?",
          "status": "active", "jitter_offset_ms": 90_000},
+        {"id": "4d", "agent_id": "agent-1", "name": "once", "cron": "0 9 1 1 *", "timezone": "Europe/Berlin",
+         "recurring": false, "scheduled_for": "2030-01-01T08:00:00.000Z", "prompt": "Party",
+         "status": "paused", "expires_at": "2031-01-01T00:00:00.000Z"},
         {"id": "2b", "agent_id": "agent-2", "name": "elsewhere", "cron": "0 9 1 1 *", "timezone": "UTC",
          "recurring": true, "prompt": "hi", "status": "active"},
         {"id": "3c", "agent_id": "agent-1", "name": "done", "cron": "0 9 1 1 *", "timezone": "UTC",
@@ -270,7 +283,7 @@ fn openclaw_database_is_read_while_it_is_written() {
     let database = Connection::open(&path).unwrap();
     database.execute_batch("BEGIN IMMEDIATE; DELETE FROM cron_jobs WHERE job_id = 'd2';").unwrap();
     let report = world.json(&["schedule", "import", "--from", "openclaw"]);
-    assert_eq!(report["entries"].as_array().unwrap().len(), 5);
+    assert_eq!(report["entries"].as_array().unwrap().len(), 6);
     // Older versions, and the output of its list command, have the same jobs as JSON.
     let older = json!({"version": 1, "jobs": [
         {"jobId": "x1", "name": "older", "schedule": {"cron": "0 7 1 1 *"}, "message": "hi"},

@@ -40,6 +40,18 @@ impl RuntimeSource<'_> {
         })
     }
 
+    /// Refuses a file that does not exist, and says where it was looked for.
+    fn check_exists(&self, path: &Path, what: &str) -> Result<(), Error> {
+        match path.exists() {
+            true => Ok(()),
+            false => {
+                let what = format!("{what} were not found: `{}` does not exist", path.display());
+                let hint = "name the file or directory that has them";
+                Err(Error::new(Code::NotFound, what).hint(hint))
+            }
+        }
+    }
+
     /// The file to read: the named one, or the first of `files` that exists in the named or usual directory.
     fn file(&self, home: &Path, files: &[&str]) -> PathBuf {
         let directory = match self.path {
@@ -57,6 +69,7 @@ pub(super) fn read_openclaw(source: &RuntimeSource<'_>) -> Result<Vec<Entry>, Er
     let home = source.home(Some("OPENCLAW_STATE_DIR"), ".openclaw")?;
     let files = ["state/openclaw.sqlite", "cron/jobs.json", "openclaw.sqlite", "jobs.json"];
     let path = source.file(&home, &files);
+    source.check_exists(&path, "the schedules of OpenClaw")?;
     let jobs = match is_database(&path)? {
         true => read_database(&path)?,
         false => read_list(&path, "jobs")?,
@@ -68,6 +81,7 @@ pub(super) fn read_openclaw(source: &RuntimeSource<'_>) -> Result<Vec<Entry>, Er
 pub(super) fn read_hermes(source: &RuntimeSource<'_>) -> Result<Vec<Entry>, Error> {
     let home = source.home(Some("HERMES_HOME"), ".hermes")?;
     let path = source.file(&home, &["cron/jobs.json", "jobs.json"]);
+    source.check_exists(&path, "the schedules of Hermes")?;
     let jobs = read_list(&path, "jobs")?;
     // The file is in the folder `cron` of an installation or profile.
     let home = path.parent().and_then(Path::parent).unwrap_or(&home);
@@ -80,7 +94,9 @@ pub(super) fn read_hermes(source: &RuntimeSource<'_>) -> Result<Vec<Entry>, Erro
 
 pub(super) fn read_letta_code(source: &RuntimeSource<'_>) -> Result<Vec<Entry>, Error> {
     let home = source.home(None, ".letta")?;
-    let tasks = read_list(&source.file(&home, &["crons.json"]), "tasks")?;
+    let path = source.file(&home, &["crons.json"]);
+    source.check_exists(&path, "the schedules of Letta Code")?;
+    let tasks = read_list(&path, "tasks")?;
     let zone = source.zone.or_configured(None)?;
     Ok(letta_code::entries(&tasks, &Options { agent: source.agent, zone: &zone }))
 }
