@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The networks a request may go to. Reserved addresses are always forbidden.
+/// The networks a request may go to. Reserved, link-local and metadata addresses are always forbidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Egress {
     /// The internet.
@@ -31,6 +31,8 @@ enum AddressClass {
     Internet,
     Loopback,
     Private,
+    /// Link-local, or another address at which cloud providers hand out the credentials of a machine.
+    Metadata,
     Reserved,
 }
 
@@ -45,7 +47,8 @@ impl Egress {
             (AddressClass::Loopback, Egress::Public) => false,
             (AddressClass::Loopback, _) => true,
             (AddressClass::Private, Egress::Unrestricted | Egress::Internal) => true,
-            (AddressClass::Internet | AddressClass::Private | AddressClass::Reserved, _) => false,
+            (AddressClass::Internet | AddressClass::Private, _) => false,
+            (AddressClass::Metadata | AddressClass::Reserved, _) => false,
         };
         if is_allowed { Ok(()) } else { Err(ForbiddenAddress { address, class }) }
     }
@@ -71,6 +74,7 @@ impl AddressClass {
             }
             AddressClass::Loopback => "an address of this machine",
             AddressClass::Private => "an address of a private network",
+            AddressClass::Metadata => "a link-local or metadata address",
             AddressClass::Reserved => "a reserved address",
         }
     }
@@ -88,8 +92,10 @@ fn class_of_v4(address: Ipv4Addr) -> AddressClass {
         [127, ..] => AddressClass::Loopback,
         [10, ..] | [192, 168, ..] => AddressClass::Private,
         [172, 16..=31, ..] => AddressClass::Private,
-        // Carrier-grade NAT and link-local addresses; cloud metadata servers are among the latter.
-        [100, 64..=127, ..] | [169, 254, ..] => AddressClass::Private,
+        // Link-local, and the metadata servers of Alibaba Cloud and Azure.
+        [169, 254, ..] | [100, 100, 100, 200] | [168, 63, 129, 16] => AddressClass::Metadata,
+        // Carrier-grade NAT.
+        [100, 64..=127, ..] => AddressClass::Private,
         [0, ..] | [192, 0, 0, _] | [224..=255, ..] => AddressClass::Reserved,
         // Benchmarks and documentation.
         [198, 18..=19, ..] | [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => {
@@ -106,7 +112,12 @@ fn class_of_v6(address: Ipv6Addr) -> AddressClass {
         [0, 0, 0, 0, 0, 0xffff, high, low] => class_of_v4(embedded_v4(high, low)),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => class_of_v4(embedded_v4(high, low)),
         [0x2002, high, low, ..] => class_of_v4(embedded_v4(high, low)),
-        [0x64, 0xff9b, 1, ..] | [0xfc00..=0xfdff, ..] | [0xfe80..=0xfeff, ..] => {
+        // Link-local, and the metadata servers of AWS and Google Cloud.
+        [0xfe80..=0xfebf, ..] => AddressClass::Metadata,
+        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => {
+            AddressClass::Metadata
+        }
+        [0x64, 0xff9b, 1, ..] | [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => {
             AddressClass::Private
         }
         // Teredo, which obfuscates its destination, and documentation.
@@ -135,8 +146,14 @@ mod tests {
             (
                 AddressClass::Private,
                 "10.0.0.0 10.255.255.255 172.16.0.0 172.31.255.255 192.168.0.1 100.64.0.0 \
-                 100.127.255.255 169.254.169.254 ::ffff:169.254.169.254 64:ff9b::a9fe:a9fe \
-                 2002:a9fe:a9fe::1 64:ff9b:1::1 fc00::1 fdff::1 fe80::1 febf::1 fec0::1",
+                 100.127.255.255 100.100.100.199 100.100.100.201 64:ff9b:1::1 fc00::1 fdff::1 \
+                 fd00:ec2::253 fec0::1",
+            ),
+            (
+                AddressClass::Metadata,
+                "169.254.0.0 169.254.169.254 169.254.255.255 ::ffff:169.254.169.254 \
+                 64:ff9b::a9fe:a9fe 2002:a9fe:a9fe::1 100.100.100.200 ::ffff:100.100.100.200 \
+                 168.63.129.16 fe80::1 fe80::a9fe:a9fe febf::1 fd00:ec2::254 fd20:ce::254",
             ),
             (
                 AddressClass::Reserved,
@@ -147,7 +164,7 @@ mod tests {
             (
                 AddressClass::Internet,
                 "1.1.1.1 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 \
-                 128.0.0.0 169.253.0.1 169.255.0.1 172.15.255.255 172.32.0.0 192.167.0.1 \
+                 128.0.0.0 168.63.129.15 169.253.0.1 169.255.0.1 172.15.255.255 172.32.0.0 192.167.0.1 \
                  223.255.255.255 2606:4700::1 2a00::1 ::ffff:1.1.1.1 2001:200::1",
             ),
         ];
@@ -164,7 +181,8 @@ mod tests {
             ("1.1.1.1", [true, true, true, false, false]),
             ("127.0.0.1", [false, true, true, true, true]),
             ("10.0.0.1", [false, false, true, false, true]),
-            ("169.254.169.254", [false, false, true, false, true]),
+            ("169.254.169.254", [false; 5]),
+            ("fe80::1", [false; 5]),
             ("0.0.0.0", [false; 5]),
             ("255.255.255.255", [false; 5]),
         ] {

@@ -1,5 +1,5 @@
-//! The execution fingerprint of a program: hashes of the file that would be executed, the directory, and the
-//! variables that it would get.
+//! The execution fingerprint of a program: hashes of the file that would be executed, of the files that its arguments
+//! name, the directory, and the variables that it would get.
 //!
 //! Nothing is locked: a file can change between the fingerprint and the start.
 
@@ -20,6 +20,8 @@ use crate::command::{home, passed_variables};
 
 /// The longest program that is hashed; reading it takes seconds.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
+/// The longest file of an argument that is hashed. Scripts are shorter; longer files are data, which often changes.
+const ARGUMENT_BYTES_MAX: u64 = 1 << 20;
 const PART_BYTES: usize = 1 << 16;
 /// The system's search path when `PATH` is not set.
 const PATH_DEFAULT: &str = "/bin:/usr/bin";
@@ -43,6 +45,7 @@ impl FingerprintInput {
         let directory = directory.unwrap_or_else(|| home(&self.environment));
         Ok(ExecutionFingerprint {
             program: self.executable(directory)?,
+            arguments: self.arguments(directory),
             directory: found,
             variables: self.variables(),
         })
@@ -58,6 +61,20 @@ impl FingerprintInput {
         let path = path.canonicalize().map_err(|error| not_started(&error))?;
         let sha256 = hash_file(&path).map_err(|error| not_started(&error))?;
         Ok(Executable { path: path.to_string_lossy().into_owned(), sha256 })
+    }
+
+    /// The files that arguments name, also after a `=`.
+    fn arguments(&self, directory: &Path) -> BTreeMap<String, String> {
+        let words = self.program.argv.iter().skip(1);
+        let values = words.clone().filter_map(|word| Some(word.split_once('=')?.1));
+        let names = words.map(String::as_str).chain(values);
+        let hashed = names.filter_map(|name| {
+            let path = directory.join(name);
+            let found = fs::metadata(&path).ok()?;
+            let is_short = found.is_file() && found.len() <= ARGUMENT_BYTES_MAX;
+            is_short.then(|| Some((name.to_owned(), hash_file(&path).ok()?)))?
+        });
+        hashed.collect()
     }
 
     fn variables(&self) -> BTreeMap<String, String> {

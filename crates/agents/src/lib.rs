@@ -43,7 +43,7 @@ pub use http::{Get, Http, HttpResponse, Lookup, PLACEHOLDER_TOKEN, Post, Request
 pub use letta::StopReason;
 pub use live_output::{LIVE_OUTPUT_BYTES_MAX, LiveOutput};
 pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
-pub use process::{has_mark, kill_orphans, reap_orphans, run_of_process};
+pub use process::{has_mark, is_marked, kill_orphans, reap_orphans, run_of_process};
 pub use script::SCRIPT_BYTES_MAX;
 pub use secrets::Secrets;
 

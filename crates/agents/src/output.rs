@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tokio::fs::{DirBuilder, File};
+use tokio::fs::File;
 use tokio::io::{self, AsyncWriteExt};
 
 use crate::attempt::Output;
@@ -98,7 +98,7 @@ impl Recorder {
 /// Creates a file, and its directory if necessary, that only the owner can read.
 async fn create(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory).await?;
+        files::create_directory(directory)?;
     }
     files::create(path).map(File::from_std)
 }

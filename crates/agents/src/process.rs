@@ -44,6 +44,15 @@ pub fn has_mark(pid: i32) -> Option<bool> {
     if no_new_privs().unwrap_or(true) {
         return None;
     }
+    mark_of(pid)
+}
+
+/// Whether this process has the mark. One that the first process has too tells nothing: a container may set it for all.
+pub fn is_marked() -> bool {
+    no_new_privs().unwrap_or(false) && mark_of(1) != Some(true)
+}
+
+fn mark_of(pid: i32) -> Option<bool> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let mark = status.lines().find_map(|line| line.strip_prefix("NoNewPrivs:"))?;
     Some(mark.trim() == "1")

@@ -6,6 +6,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::run::RunUsage;
+use crate::words::words;
+
+words! {
+    /// What keeps an agent from getting around the rules of Midwatch.
+    pub enum Containment "containment" {
+        /// It is part of Midwatch and only answers.
+        Builtin "builtin",
+        /// Nothing but its own behaviour: its program runs as the daemon's user.
+        Advisory "advisory",
+        /// It acts elsewhere, where Midwatch neither starts nor limits it.
+        External "external",
+    }
+}
 
 /// The settings of an agent. A request that adds an agent sets them, one that edits it changes them, and the agent has
 /// them.
@@ -78,6 +91,9 @@ pub struct Agent {
     pub name: String,
     /// The kind of backend, such as `command` or `letta`.
     pub backend: String,
+    /// Absent in stored responses of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
     /// Its settings; `tier` and `repeatable` are always present.
     #[serde(flatten)]
     pub settings: AgentSettings,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::words::words;
-use crate::{ActorRole, LeaseState, Posture, RunState};
+use crate::{ActorRole, Containment, LeaseState, Posture, RunState};
 
 words! {
     pub enum ApprovalState "state" {
@@ -78,6 +78,9 @@ pub struct Approval {
     pub state: ApprovalState,
     pub run_id: String,
     pub schedule_id: String,
+    /// The name of the schedule; absent if it was removed, and in the answer of a decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
     /// The agent that the plan prompts; absent if the plan calls a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -85,6 +88,9 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     pub tier: u8,
+    /// What contains the agent of the plan; absent for a tool call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
     /// When the approval was requested.
     #[serde(rename = "asked_at")]
     pub requested_at: String,
@@ -303,6 +309,9 @@ pub struct PolicyExplained {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<PolicyDecision>,
     pub sentence: String,
+    /// What contains the agent of the run now; absent for a tool call, and if the agent was removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
 }
 
 /// A request to the policy, in the form that `policy explain --request` reads.

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::{
-    Approval, ApprovalDecided, ApprovalRequirements, ApprovalState, FingerprintCheck,
+    Approval, ApprovalDecided, ApprovalRequirements, ApprovalState, Containment, FingerprintCheck,
     FingerprintPart, PolicyDecision,
 };
 
@@ -51,6 +51,17 @@ pub enum Prompt {
     Hidden,
 }
 
+impl Containment {
+    /// How people see it.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Containment::Builtin => "builtin (it only answers)",
+            Containment::Advisory => "advisory (runs as the daemon's user)",
+            Containment::External => "external (acts outside Midwatch)",
+        }
+    }
+}
+
 impl Approval {
     /// The agent that the plan prompts, or the tool that it calls.
     pub fn about(&self) -> &str {
@@ -69,6 +80,7 @@ impl Approval {
             Some(("id", self.id.clone())),
             Some(("state", self.state.to_string())),
             Some(("what", format!("{what}, tier {}", self.tier))),
+            self.containment.map(|it| ("containment", it.description().to_owned())),
             Some(("run", self.run_id.clone())),
             Some(("schedule", self.schedule_id.clone())),
             Some(("because of", format!("{} ({posture}, rules {policy})", rules.join(", ")))),

@@ -82,6 +82,7 @@ codes! {
     DiskFailed "disk_failed" 1 "A write to the disk failed; Midwatch has stopped.";
     LogDamaged "log_damaged" 4 "The ledger is damaged; nothing is written to it until it is repaired.";
     DatabaseAway "database_away" 1 "The database of the store does not respond.";
+    PasswordNotSent "password_not_sent" 4 "The database asked for the password in a form that reveals it, so it was not sent.";
     TablesDamaged "tables_damaged" 4 "A table is unreadable; it can be rebuilt from the ledger, which is intact.";
     LogRewound "log_rewound" 4 "The ledger is shorter than a checkpoint stored elsewhere, or differs from it.";
     DataNewer "data_newer" 4 "The data was written by a newer version of Midwatch.";

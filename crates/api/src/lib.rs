@@ -14,6 +14,8 @@ mod error;
 pub mod json;
 mod ledger;
 mod notice;
+pub mod numbers;
+mod payload;
 mod requests;
 mod role;
 mod run;
@@ -27,6 +29,7 @@ mod words;
 pub use agent::{
     Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
     AgentSettings, AgentShow, AgentShown, AgentTest, AgentTestResult, AgentTested, Agents,
+    Containment,
 };
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalRequirements, ApprovalShow,
@@ -49,7 +52,8 @@ pub use ledger::{
     WaitForChanges,
 };
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice};
-pub use requests::{Class, Serve, Service, Subject};
+pub use payload::Payload;
+pub use requests::{Class, Reference, Referent, Serve, Service, Subject};
 pub use role::{ActorRole, Role};
 pub use run::{
     OutputChunk, Run, RunCancel, RunCancelled, RunChanged, RunList, RunOrigin, RunOutput, RunRead,
@@ -62,7 +66,7 @@ pub use schedule::{
     ScheduleAddAll, ScheduleAdded, ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled,
     ScheduleEdit, ScheduleEdited, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
     SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
-    ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, Terms, When, Why,
+    ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, StoredAction, Terms, When, Why,
 };
 pub use status::{
     Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Health, HealthShow,
@@ -76,7 +80,7 @@ pub use words::UnknownWord;
 
 use serde::{Deserialize, Serialize};
 
-use requests::{class, narrow, requests, stops, subject};
+use requests::{References, class, narrow, references, requests, stops, subject};
 
 /// Items in a page of a list if the request has no `limit`.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;
@@ -94,66 +98,67 @@ pub const LIST_BYTES_MAX: usize = 1 << 20;
 //   own_…(field)   the object that the field names, refused unless it is the agent's; a list is limited to the agent's objects
 // an agent sees, for a change: the object that the policy is asked about. `itself` names none.
 // waits: the field with the time to wait.
+// refers to: the fields that name other objects, by id, prefix or name.
 requests! {
-//  type                wire name               response             class                               least role   an agent sees
-    HealthShow          "health"                Health             | read "schedule.read"              | Observer   | itself;
-    StatusShow          "status"                Status             | read "schedule.read"              | Observer   | itself;
-    BudgetList          "budget.list"           Budgets            | read "schedule.read"              | Observer   | nothing;
-    ToolList            "tool.list"             Tools              | read "schedule.read"              | Observer   | nothing;
+//  type                wire name               response             class                               least role   an agent sees           refers to
+    HealthShow          "health"                Health             | read "schedule.read"              | Observer   | itself                | -;
+    StatusShow          "status"                Status             | read "schedule.read"              | Observer   | itself                | -;
+    BudgetList          "budget.list"           Budgets            | read "schedule.read"              | Observer   | nothing               | -;
+    ToolList            "tool.list"             Tools              | read "schedule.read"              | Observer   | nothing               | -;
 
-    AgentAdd            "agent.add"             AgentAdded         | people                            | Operator   | nothing;
-    AgentEdit           "agent.edit"            AgentEdited        | people                            | Operator   | nothing;
-    AgentList           "agent.list"            Agents             | read "schedule.read"              | Observer   | own_list(name);
-    AgentShow           "agent.show"            AgentShown         | read "schedule.read"              | Observer   | own_agent(name);
-    AgentRemove         "agent.remove"          AgentRemoved       | people                            | Operator   | nothing;
-    AgentTest           "agent.test"            AgentTested        | people                            | Operator   | nothing;
+    AgentAdd            "agent.add"             AgentAdded         | people                            | Operator   | nothing               | -;
+    AgentEdit           "agent.edit"            AgentEdited        | people                            | Operator   | nothing               | -;
+    AgentList           "agent.list"            Agents             | read "schedule.read"              | Observer   | own_list(name)        | -;
+    AgentShow           "agent.show"            AgentShown         | read "schedule.read"              | Observer   | own_agent(name)       | -;
+    AgentRemove         "agent.remove"          AgentRemoved       | people                            | Operator   | nothing               | -;
+    AgentTest           "agent.test"            AgentTested        | people                            | Operator   | nothing               | -;
 
-    ScheduleAdd         "schedule.add"          ScheduleAdded      | change "schedule.create" unless dry_run | Observer | own_new(agents);
-    ScheduleAddAll      "schedule.add_all"      SchedulesAdded     | change "schedule.create" unless dry_run | Observer | own_new(agents);
-    ScheduleEdit        "schedule.edit"         ScheduleEdited     | change "schedule.change"          | Runner     | own_schedule(id);
-    ScheduleList        "schedule.list"         Schedules          | read "schedule.read"              | Observer   | own_list(agent);
-    ScheduleShow        "schedule.show"         ScheduleShown      | read "schedule.read"              | Observer   | own_schedule(id);
-    SchedulePause       "schedule.pause"        SchedulePaused     | change "schedule.change"          | Runner     | own_schedule(id);
-    ScheduleResume      "schedule.resume"       ScheduleResumed    | change "schedule.change"          | Runner     | own_schedule(id);
-    ScheduleRemove      "schedule.remove"       ScheduleRemoved    | change "schedule.change"          | Runner     | own_schedule(id);
-    ScheduleFire        "schedule.fire"         ScheduleFired      | change "run.start"                | Runner     | own_schedule(id);
-    ScheduleBackfill    "schedule.backfill"     ScheduleBackfilled | people                            | Operator   | nothing;
-    ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded      | people                            | Operator   | nothing;
-    EventPublish        "event.tell"            EventPublished     | people                            | Operator   | nothing;
-    Why                 "why"                   Explained          | read "schedule.read"              | Observer   | own_schedule(id);
+    ScheduleAdd         "schedule.add"          ScheduleAdded      | change "schedule.create" unless dry_run | Observer | own_new(agents)   | Schedule(event_trigger.after);
+    ScheduleAddAll      "schedule.add_all"      SchedulesAdded     | change "schedule.create" unless dry_run | Observer | own_new(agents)   | Schedule(schedules);
+    ScheduleEdit        "schedule.edit"         ScheduleEdited     | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id), Schedule(event_trigger.after);
+    ScheduleList        "schedule.list"         Schedules          | read "schedule.read"              | Observer   | own_list(agent)       | -;
+    ScheduleShow        "schedule.show"         ScheduleShown      | read "schedule.read"              | Observer   | own_schedule(id)      | Schedule(id);
+    SchedulePause       "schedule.pause"        SchedulePaused     | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id);
+    ScheduleResume      "schedule.resume"       ScheduleResumed    | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id);
+    ScheduleRemove      "schedule.remove"       ScheduleRemoved    | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id);
+    ScheduleFire        "schedule.fire"         ScheduleFired      | change "run.start"                | Runner     | own_schedule(id)      | Schedule(id);
+    ScheduleBackfill    "schedule.backfill"     ScheduleBackfilled | people                            | Operator   | nothing               | Schedule(id);
+    ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded      | people                            | Operator   | nothing               | Schedule(id);
+    EventPublish        "event.tell"            EventPublished     | people                            | Operator   | nothing               | -;
+    Why                 "why"                   Explained          | read "schedule.read"              | Observer   | own_schedule(id)      | Schedule(id);
 
-    RunList             "run.list"              Runs               | read "schedule.read"              | Observer   | own_list(agent);
-    RunShow             "run.show"              RunShown           | read "schedule.read"              | Observer   | own_run(id);
-    RunRead             "run.read"              OutputChunk        | read "schedule.read"              | Observer   | own_run(id);
-    RunWatch            "run.watch"             RunWatched         | read "schedule.read"              | Observer   | own_run(id) waits wait_ms;
-    RunEvents           "run.events"            RunEventList       | read "ledger.read"                | Observer   | own_run(id);
-    RunCancel           "run.cancel"            RunCancelled       | change "run.cancel", at_once      | Runner     | own_run(id);
-    RunRetry            "run.retry"             RunChanged         | change "run.start"                | Runner     | own_run(id);
-    RunSettle           "run.settle"            RunChanged         | people                            | Operator   | nothing;
+    RunList             "run.list"              Runs               | read "schedule.read"              | Observer   | own_list(agent)       | Schedule(schedule);
+    RunShow             "run.show"              RunShown           | read "schedule.read"              | Observer   | own_run(id)           | Run(id);
+    RunRead             "run.read"              OutputChunk        | read "schedule.read"              | Observer   | own_run(id)           | Run(id);
+    RunWatch            "run.watch"             RunWatched         | read "schedule.read"              | Observer   | own_run(id) waits wait_ms | Run(id);
+    RunEvents           "run.events"            RunEventList       | read "ledger.read"                | Observer   | own_run(id)           | Run(id);
+    RunCancel           "run.cancel"            RunCancelled       | change "run.cancel", at_once      | Runner     | own_run(id)           | Run(id);
+    RunRetry            "run.retry"             RunChanged         | change "run.start"                | Runner     | own_run(id)           | Run(id);
+    RunSettle           "run.settle"            RunChanged         | people                            | Operator   | nothing               | Run(id);
 
-    ApprovalList        "approval.list"         Approvals          | read "schedule.read"              | Observer   | own_list(agent);
-    ApprovalShow        "approval.show"         ApprovalShown      | read "schedule.read"              | Observer   | own_approval(id);
-    ApprovalDecide      "approval.decide"       ApprovalDecided    | people                            | Operator   | nothing;
+    ApprovalList        "approval.list"         Approvals          | read "schedule.read"              | Observer   | own_list(agent)       | -;
+    ApprovalShow        "approval.show"         ApprovalShown      | read "schedule.read"              | Observer   | own_approval(id)      | Approval(id);
+    ApprovalDecide      "approval.decide"       ApprovalDecided    | people                            | Operator   | nothing               | Approval(id);
 
-    Freeze              "freeze"                AuthorityChanged   | people, at_once                   | Operator   | nothing;
-    Thaw                "thaw"                  AuthorityChanged   | people                            | Maintainer | nothing;
-    LeaseRenew          "lease.renew"           AuthorityChanged   | people                            | Operator   | nothing;
+    Freeze              "freeze"                AuthorityChanged   | people, at_once                   | Operator   | nothing               | -;
+    Thaw                "thaw"                  AuthorityChanged   | people                            | Maintainer | nothing               | -;
+    LeaseRenew          "lease.renew"           AuthorityChanged   | people                            | Operator   | nothing               | -;
 
-    PolicyDecide        "policy.decide"         PolicyDecided      | read "schedule.read"              | Observer   | itself;
-    PolicyExplain       "policy.explain"        PolicyExplained    | read "schedule.read"              | Observer   | own_run(run);
-    PolicyReplay        "policy.replay"         PolicyReplayed     | read "ledger.read"                | Observer   | nothing;
+    PolicyDecide        "policy.decide"         PolicyDecided      | read "schedule.read"              | Observer   | itself                | -;
+    PolicyExplain       "policy.explain"        PolicyExplained    | read "schedule.read"              | Observer   | own_run(run)          | Run(run);
+    PolicyReplay        "policy.replay"         PolicyReplayed     | read "ledger.read"                | Observer   | nothing               | -;
 
-    ConfigReload        "config.reload"         ConfigReloaded     | people                            | Maintainer | nothing;
-    ConfigShow          "config.ask"            ActiveConfigValues | read "schedule.read"              | Operator   | nothing;
-    SetupCheck          "check"                 SetupChecked       | read "schedule.read"              | Observer   | nothing;
+    ConfigReload        "config.reload"         ConfigReloaded     | people                            | Maintainer | nothing               | -;
+    ConfigShow          "config.ask"            ActiveConfigValues | read "schedule.read"              | Operator   | nothing               | -;
+    SetupCheck          "check"                 SetupChecked       | read "schedule.read"              | Observer   | nothing               | -;
 
-    TokenCreate         "token.create"          TokenCreated       | people                            | Maintainer | nothing;
-    TokenList           "token.list"            Tokens             | read "schedule.read"              | Operator   | nothing;
-    TokenRevoke         "token.revoke"          TokenRevoked       | people                            | Maintainer | nothing;
+    TokenCreate         "token.create"          TokenCreated       | people                            | Maintainer | nothing               | -;
+    TokenList           "token.list"            Tokens             | read "schedule.read"              | Operator   | nothing               | -;
+    TokenRevoke         "token.revoke"          TokenRevoked       | people                            | Maintainer | nothing               | Token(id);
 
-    LedgerTail          "ledger.tail"           Events             | read "ledger.read"                | Observer   | nothing waits wait_ms;
-    WaitForChanges      "news"                  Changes            | read "schedule.read"              | Observer   | own_objects(about) waits wait_ms;
-    LedgerCheckpoint    "ledger.checkpoint"     CheckpointMade     | people                            | Operator   | nothing;
-    LedgerExport        "ledger.export"         Exported           | people                            | Operator   | nothing;
-    LedgerRebuild       "ledger.rebuild"        TablesRebuilt      | people                            | Maintainer | nothing;
+    LedgerTail          "ledger.tail"           Events             | read "ledger.read"                | Observer   | nothing waits wait_ms | -;
+    WaitForChanges      "news"                  Changes            | read "schedule.read"              | Observer   | own_objects(about) waits wait_ms | Object(about);
+    LedgerCheckpoint    "ledger.checkpoint"     CheckpointMade     | people                            | Operator   | nothing               | -;
+    LedgerExport        "ledger.export"         Exported           | people                            | Operator   | nothing               | -;
+    LedgerRebuild       "ledger.rebuild"        TablesRebuilt      | people                            | Maintainer | nothing               | -;
 }

@@ -2,7 +2,7 @@
 //! dispatch to handlers. The table is the only one about requests. Whose objects a caller may change is a rule of the
 //! kernel, not of the table.
 
-use crate::{ApiRequest, Error};
+use crate::{ApiRequest, Error, ScheduleAdd};
 
 /// How the policy treats a request. The text is a capability of the crate `policy`, such as `run.start`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,64 @@ pub enum Subject<'a> {
     List,
     /// The whole installation. An agent must not see it.
     Installation,
+}
+
+impl Subject<'_> {
+    /// The id of the one schedule or run, by which rules of the policy can name it.
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Subject::Schedule(id) | Subject::Run(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// What a field of a request refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Referent {
+    Schedule,
+    Run,
+    Approval,
+    Token,
+    /// A schedule or a run.
+    Object,
+}
+
+/// A field that refers to an object: its id, a unique prefix of the id, or its name. The engine replaces it by the id.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reference<'a> {
+    pub to: Referent,
+    pub text: &'a mut String,
+}
+
+/// A field with any number of references.
+pub(crate) trait References {
+    fn texts_mut(&mut self) -> Vec<&mut String>;
+}
+
+impl References for String {
+    fn texts_mut(&mut self) -> Vec<&mut String> {
+        vec![self]
+    }
+}
+
+impl References for Option<String> {
+    fn texts_mut(&mut self) -> Vec<&mut String> {
+        self.iter_mut().collect()
+    }
+}
+
+impl References for Vec<String> {
+    fn texts_mut(&mut self) -> Vec<&mut String> {
+        self.iter_mut().collect()
+    }
+}
+
+/// The schedules that these follow.
+impl References for Vec<ScheduleAdd> {
+    fn texts_mut(&mut self) -> Vec<&mut String> {
+        self.iter_mut().flat_map(|add| add.event_trigger.after.texts_mut()).collect()
+    }
 }
 
 /// Something that handles requests for callers of some type.
@@ -112,12 +170,27 @@ macro_rules! narrow {
     };
 }
 
+macro_rules! references {
+    ($request:ident) => {
+        Vec::new()
+    };
+    ($request:ident $($to:ident $($field:ident).+),+) => {{
+        let mut references = Vec::new();
+        $(references.extend($request.$($field).+.texts_mut().into_iter().map(|text| Reference {
+            to: Referent::$to,
+            text,
+        }));)+
+        references
+    }};
+}
+
 macro_rules! requests {
     ($(
         $request:ident $name:literal $response:ident
             | $class:ident $($capability:literal)? $(unless $dry_run:ident)? $(, $at_once:ident)?
             | $role:ident
-            | $sees:ident $(($field:ident))? $(waits $wait_ms:ident)?;
+            | $sees:ident $(($field:ident))? $(waits $wait_ms:ident)?
+            | $(-)? $($to:ident($($reference:ident).+)),*;
     )*) => {
         /// Any request.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -130,6 +203,12 @@ macro_rules! requests {
         impl Request {
             /// The wire name of every request.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// The wire name and the schema of every request.
+            #[cfg(test)]
+            pub(crate) fn schemas() -> Vec<(&'static str, schemars::Schema)> {
+                vec![$(($name, schemars::schema_for!($request))),*]
+            }
 
             /// The wire name of this request.
             pub const fn name(&self) -> &'static str {
@@ -185,6 +264,13 @@ macro_rules! requests {
             pub fn wait_ms_mut(&mut self) -> Option<&mut u32> {
                 match self {
                     $(Request::$request(request) => None $(.or(Some(&mut request.$wait_ms)))?,)*
+                }
+            }
+
+            /// The fields that refer to objects.
+            pub fn references_mut(&mut self) -> Vec<Reference<'_>> {
+                match self {
+                    $(Request::$request(request) => references!(request $($to $($reference).+),*),)*
                 }
             }
 
@@ -247,4 +333,4 @@ macro_rules! requests {
         })*
     };
 }
-pub(crate) use {class, narrow, requests, stops, subject};
+pub(crate) use {class, narrow, references, requests, stops, subject};

@@ -5,6 +5,7 @@ use std::ops::Not;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Containment;
 use crate::words::words;
 
 words! {
@@ -58,6 +59,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_id: Option<String>,
     pub schedule_id: Option<String>,
+    /// The name of the schedule; absent if it was removed, and in the answers of changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
     /// The nominal time of the slot; absent for a run that was started manually.
     pub slot: Option<String>,
     pub origin: RunOrigin,
@@ -65,6 +69,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RunSource>,
     pub agent: Option<String>,
+    /// What contains the agent now. Only `run show` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
     /// Attempts that were started.
     pub attempt: u32,
     pub queued_at: String,

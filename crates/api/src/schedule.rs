@@ -5,6 +5,7 @@ use std::ops::Not;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Payload;
 use crate::words::words;
 
 words! {
@@ -190,7 +191,28 @@ pub struct Action {
     pub tool: Option<String>,
     /// With `tool`: its arguments, as JSON text.
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Payload>,
+}
+
+/// The action of an existing schedule. Its payload is shown as it was stored, also if an older version
+/// stored one that a request cannot have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StoredAction {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
+}
+
+impl From<Action> for StoredAction {
+    fn from(Action { agent, prompt, tool, payload }: Action) -> StoredAction {
+        StoredAction { agent, prompt, tool, payload: payload.map(String::from) }
+    }
 }
 
 /// Adds a schedule. Adding the same schedule again changes nothing.
@@ -389,7 +411,7 @@ pub struct Schedule {
     /// The trigger as a sentence.
     pub describe: String,
     /// Without prompt or payload if the schedule is sensitive, in lists, and for callers that may not read them.
-    pub action: Action,
+    pub action: StoredAction,
     #[serde(default, skip_serializing_if = "Not::not")]
     pub sensitive: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]

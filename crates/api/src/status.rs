@@ -5,9 +5,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Authority;
 use crate::notice::Channel;
 use crate::words::words;
+use crate::{Authority, Containment};
 
 words! {
     /// How strict an installation is.
@@ -91,6 +91,9 @@ pub struct Capability {
     /// Whether the feature is off unless the configuration turns it on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opt_in: bool,
+    /// Of a backend: what contains its agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
 }
 
 /// What the installation has used in the present UTC day.
@@ -230,7 +233,8 @@ pub struct LedgerStatus {
     pub stopped: Option<String>,
     /// The result so far of the background check of ledger and tables.
     pub check: String,
-    /// How far the clock is behind the last entry; absent if it is not.
+    /// How the clock disagrees with the ledger: it is behind the last entry, or so far ahead that nothing starts; absent if it
+    /// does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
 }

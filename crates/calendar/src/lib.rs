@@ -44,7 +44,7 @@ pub use jitter::{CATCH_UP_MAX, CATCH_UP_MIN, catch_up_window, jitter_us};
 pub use no_next_slot::NoNextSlot;
 pub use span::{InvalidSpan, SPAN_MAX, Span};
 pub use trigger::{Dst, EVERY_MIN, Fold, Gap, InvalidTrigger, Trigger};
-pub use wall::{InvalidInstant, WallTime, format_instant, parse_instant};
+pub use wall::{CivilTime, InvalidInstant, WallTime, format_instant, parse_instant};
 pub use zone::{UnknownZone, ZONE_BYTES_MAX, Zone, tzdata_version};
 
 use civil::{DAY_S, SECOND_US};

@@ -30,12 +30,34 @@ impl WallTime {
     pub fn local_us(self) -> i64 {
         self.local_us
     }
+
+    /// What a calendar and a clock on the wall show.
+    pub fn civil(self) -> CivilTime {
+        let seconds = self.local_us.div_euclid(SECOND_US);
+        let Date { year, month, day } = Date::from_day_number(seconds.div_euclid(DAY_S));
+        let of_day = seconds.rem_euclid(DAY_S);
+        let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+        CivilTime { year, month, day, hour, minute, second }
+    }
+}
+
+/// A date and a time of day, to the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CivilTime {
+    pub year: i64,
+    /// 1 to 12.
+    pub month: u32,
+    /// 1 to 31.
+    pub day: u32,
+    pub hour: i64,
+    pub minute: i64,
+    pub second: i64,
 }
 
 impl fmt::Display for WallTime {
     /// RFC 3339 with the offset, which has seconds in a few historical zones.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_local(out, self.local_us)?;
+        write_local(out, *self)?;
         let sign = if self.offset_s < 0 { '-' } else { '+' };
         let offset = self.offset_s.abs();
         write!(out, "{sign}{:02}:{:02}", offset / 3600, offset / 60 % 60)?;
@@ -46,13 +68,10 @@ impl fmt::Display for WallTime {
     }
 }
 
-fn write_local(out: &mut impl fmt::Write, local_us: i64) -> fmt::Result {
-    let seconds = local_us.div_euclid(SECOND_US);
-    let Date { year, month, day } = Date::from_day_number(seconds.div_euclid(DAY_S));
-    let of_day = seconds.rem_euclid(DAY_S);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+fn write_local(out: &mut impl fmt::Write, time: WallTime) -> fmt::Result {
+    let CivilTime { year, month, day, hour, minute, second } = time.civil();
     write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
-    match local_us.rem_euclid(SECOND_US) {
+    match time.local_us.rem_euclid(SECOND_US) {
         0 => Ok(()),
         fraction => write!(out, "{}", format!(".{fraction:06}").trim_end_matches('0')),
     }
@@ -62,7 +81,7 @@ fn write_local(out: &mut impl fmt::Write, local_us: i64) -> fmt::Result {
 pub fn format_instant(at_us: i64) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = write_local(&mut text, at_us);
+    let _ = write_local(&mut text, WallTime::new(at_us, 0));
     text + "Z"
 }
 

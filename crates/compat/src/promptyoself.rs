@@ -160,7 +160,7 @@ pub async fn register_once(
     let Some(earlier) = earlier else {
         return register_as(handle, id, args, new, agent).await?.ok_or_else(taken);
     };
-    match earlier.action == prompt_action(agent, &args.prompt) {
+    match earlier.action == prompt_action(agent, &args.prompt).into() {
         true => Ok(RegisterResult::of(id, earlier.next_run_at)),
         false => Err(taken()),
     }

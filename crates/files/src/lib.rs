@@ -3,14 +3,17 @@
 //!
 //! Nothing here waits, and nothing is read or written except regular files.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
 /// Only the owner may read and write.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Only the owner may list, add and remove files.
+const PRIVATE_DIRECTORY: u32 = 0o700;
 
 /// Opens a file for reading. Follows no link.
 pub fn open(path: &Path) -> io::Result<File> {
@@ -39,6 +42,19 @@ pub fn create(path: &Path) -> io::Result<File> {
         _ => {}
     }
     open_with(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+}
+
+/// Creates a directory unless it exists. Fails if something else is there, such as a link to a directory.
+pub fn create_directory(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(PRIVATE_DIRECTORY).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            match fs::symlink_metadata(path)?.is_dir() {
+                true => Ok(()),
+                false => Err(io::Error::other("it is not a directory")),
+            }
+        }
+        created => created,
+    }
 }
 
 /// The text of a file. Fails if it is longer than `bytes_max`.
@@ -143,6 +159,21 @@ mod tests {
                 ("newer", "kept")
             );
         }
+    }
+
+    #[test]
+    fn directory_is_not_used_if_it_is_a_link() {
+        let dir = hostile();
+        let [new, link] = ["new", "linked"].map(|name| dir.path().join(name));
+        create_directory(&new).unwrap();
+        create_directory(&new).unwrap();
+        assert_eq!(fs::metadata(&new).unwrap().permissions().mode() & 0o777, 0o700);
+        symlink(&new, &link).unwrap();
+        for path in [link, dir.path().join("pipe"), dir.path().join("target")] {
+            let refused = create_directory(&path).unwrap_err().to_string();
+            assert_eq!(refused, "it is not a directory", "{path:?}");
+        }
+        assert!(create_directory(&dir.path().join("none/new")).is_err());
     }
 
     #[test]

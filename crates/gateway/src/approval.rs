@@ -18,6 +18,7 @@ use maud::Markup;
 
 use crate::authenticate::CallerGate;
 use crate::body::read_body;
+use crate::byte_budget::{ByteBudget, FREE_BYTES_MAX};
 use crate::connection::RequestConnection;
 use crate::origin::check_form;
 use crate::page;
@@ -25,7 +26,7 @@ use crate::rejection::Rejection;
 
 /// Where the pages are; the rest of the path is the id of the approval.
 pub(crate) const PATH_PREFIX: &str = "/approvals/";
-const FORM_BYTES_MAX: usize = 64 << 10;
+const FORM_BYTES_MAX: usize = FREE_BYTES_MAX;
 
 /// A submitted form: only a token to see the plan, or a decision as well.
 #[derive(Debug)]
@@ -66,7 +67,9 @@ impl<S: Send + Sync> FromRequest<S> for Form {
 
     async fn from_request(request: Request, _: &S) -> Result<Form, Rejection> {
         check_form(request.headers())?;
-        let body = read_body(request.into_body(), FORM_BYTES_MAX).await?;
+        // A form is so small that it needs no reservation.
+        let mut reservation = ByteBudget::new(0, 0).reserve(String::new());
+        let body = read_body(request.into_body(), FORM_BYTES_MAX, &mut reservation).await?;
         Form::parse(&body).map_err(rejection)
     }
 }

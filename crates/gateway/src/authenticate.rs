@@ -12,7 +12,9 @@ use axum::response::Response;
 use futures::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
+use tokio::sync::Semaphore;
 
+use crate::byte_budget::ByteBudget;
 use crate::concurrency_limit::ConcurrencyLimit;
 use crate::connection::{ConnectionAddresses, RequestConnection};
 use crate::origin::single;
@@ -20,7 +22,30 @@ use crate::rejection::Rejection;
 use crate::request_permit::RequestPermit;
 
 /// Requests that one principal may have open at once, streams included.
-pub(crate) const REQUESTS_PER_PRINCIPAL_MAX: usize = 64;
+const REQUESTS_PER_PRINCIPAL_MAX: usize = 64;
+
+/// Requests of all programs, so that some connections are always left for people.
+const PROGRAM_REQUESTS_MAX: usize = 192;
+/// Memory for the requests of all programs.
+const BODIES_BYTES_MAX: usize = 32 << 20;
+/// Memory for the requests of one program.
+const PRINCIPAL_BODIES_BYTES_MAX: usize = 8 << 20;
+
+/// Limits on open requests; tests use smaller ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestLimits {
+    pub(crate) per_principal: usize,
+    pub(crate) of_programs: usize,
+}
+
+impl Default for RequestLimits {
+    fn default() -> RequestLimits {
+        RequestLimits {
+            per_principal: REQUESTS_PER_PRINCIPAL_MAX,
+            of_programs: PROGRAM_REQUESTS_MAX,
+        }
+    }
+}
 
 /// Maps a token to its principal.
 pub trait HttpAuthenticator: Send + Sync {
@@ -55,9 +80,23 @@ impl fmt::Debug for Authenticated {
 pub(crate) struct CallerGate {
     pub(crate) authenticator: Arc<dyn HttpAuthenticator>,
     pub(crate) limit: ConcurrencyLimit,
+    /// Requests that programs may have open at once.
+    pub(crate) programs: Arc<Semaphore>,
+    /// Memory for the requests of programs.
+    pub(crate) bodies: ByteBudget,
 }
 
 impl CallerGate {
+    pub(crate) fn new(
+        authenticator: Arc<dyn HttpAuthenticator>,
+        limits: RequestLimits,
+    ) -> CallerGate {
+        let RequestLimits { per_principal, of_programs } = limits;
+        let bodies = ByteBudget::new(BODIES_BYTES_MAX, PRINCIPAL_BODIES_BYTES_MAX);
+        let programs = Arc::new(Semaphore::new(of_programs));
+        CallerGate { authenticator, limit: ConcurrencyLimit::new(per_principal), programs, bodies }
+    }
+
     /// Lets `caller` have one more request open, on `connection`.
     pub(crate) fn admit(
         &self,
@@ -66,6 +105,17 @@ impl CallerGate {
     ) -> Result<RequestPermit, Rejection> {
         let permit = self.limit.try_acquire(caller.name.clone()).ok_or_else(too_many_requests)?;
         Ok(RequestPermit::new(permit, connection.busy.set()))
+    }
+
+    /// Lets a program have one more request open. All programs together leave some connections for people.
+    fn admit_program(
+        &self,
+        caller: &Authenticated,
+        connection: &RequestConnection,
+    ) -> Result<RequestPermit, Rejection> {
+        let of_programs = Arc::clone(&self.programs).try_acquire_owned();
+        let of_programs = of_programs.map_err(|_| too_many_requests())?;
+        Ok(self.admit(caller, connection)?.with(of_programs))
     }
 }
 
@@ -79,7 +129,8 @@ pub(crate) async fn require_token(
 ) -> Result<Response, Rejection> {
     let token = token(request.headers())?;
     let caller = gate.authenticator.authenticate(token).await.map_err(unauthorised)?;
-    let permit = gate.admit(&caller, &connection)?;
+    let permit = gate.admit_program(&caller, &connection)?;
+    request.extensions_mut().insert(gate.bodies.clone());
     request.extensions_mut().insert(caller);
     Ok(permit.hold_during(next.run(request).await))
 }
@@ -109,7 +160,9 @@ fn unauthorised(error: Error) -> Rejection {
 }
 
 fn too_many_requests() -> Rejection {
-    let what = format!("too many open requests; the limit is {REQUESTS_PER_PRINCIPAL_MAX}");
+    let what = format!(
+        "too many open requests; the limit is {REQUESTS_PER_PRINCIPAL_MAX}, and {PROGRAM_REQUESTS_MAX} of all programs"
+    );
     let error = Error::new(Code::LimitReached, what);
     let error = error.hint("close a stream or wait for a response");
     Rejection { status: StatusCode::TOO_MANY_REQUESTS, error }

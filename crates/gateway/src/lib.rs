@@ -7,6 +7,7 @@
 mod approval;
 mod authenticate;
 mod body;
+mod byte_budget;
 mod concurrency_limit;
 mod connection;
 mod mcp_route;
@@ -21,6 +22,7 @@ mod test_support;
 mod write_timeout;
 
 pub use authenticate::{Authenticated, HttpAuthenticator};
+pub use byte_budget::{ByteBudget, FREE_BYTES_MAX, Reservation};
 pub use concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 pub use connection::ConnectionAddresses;
 pub use serve::serve;

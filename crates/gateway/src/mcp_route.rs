@@ -13,6 +13,7 @@ use mcp::{Endpoint, ServerHandler};
 
 use crate::authenticate::Authenticated;
 use crate::body::read_body;
+use crate::byte_budget::ByteBudget;
 use crate::rejection::Rejection;
 
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -21,10 +22,12 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 pub(crate) async fn respond<S: ServerHandler>(
     State(endpoint): State<Arc<Endpoint<S>>>,
     Extension(caller): Extension<Authenticated>,
+    Extension(bodies): Extension<ByteBudget>,
     request: Request,
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, Rejection> {
     let (mut head, body) = request.into_parts();
-    let body = read_body(body, BODY_BYTES_MAX).await?;
+    let mut reservation = bodies.reserve(caller.name.clone());
+    let body = read_body(body, BODY_BYTES_MAX, &mut reservation).await?;
     if accepts_anything(&head.headers) {
         let both = HeaderValue::from_static("application/json, text/event-stream");
         head.headers.insert(ACCEPT, both);

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::concurrency_limit::ConcurrencyPermit;
 use crate::connection::BusyGuard;
@@ -15,11 +16,18 @@ use crate::connection::BusyGuard;
 pub(crate) struct RequestPermit {
     _permit: ConcurrencyPermit,
     _busy: BusyGuard,
+    /// The permit of a program.
+    _of_programs: Option<OwnedSemaphorePermit>,
 }
 
 impl RequestPermit {
     pub(crate) fn new(permit: ConcurrencyPermit, busy: BusyGuard) -> RequestPermit {
-        RequestPermit { _permit: permit, _busy: busy }
+        RequestPermit { _permit: permit, _busy: busy, _of_programs: None }
+    }
+
+    /// Also holds a permit of all programs.
+    pub(crate) fn with(self, of_programs: OwnedSemaphorePermit) -> RequestPermit {
+        RequestPermit { _of_programs: Some(of_programs), ..self }
     }
 
     /// Holds this permit until the body of `response` has been sent or dropped.

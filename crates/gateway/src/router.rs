@@ -70,7 +70,7 @@ mod tests {
     use hyper_util::service::TowerToHyperService;
 
     use super::*;
-    use crate::concurrency_limit::ConcurrencyLimit;
+    use crate::authenticate::RequestLimits;
     use crate::connection::{BusyFlag, ConnectionAddresses, RequestConnection};
     use crate::test_support::{AcceptAll, server};
 
@@ -95,8 +95,7 @@ mod tests {
 
     /// Sends a request to `path` with these headers.
     async fn send(method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
-        let limit = ConcurrencyLimit::new(1);
-        let gate = Arc::new(CallerGate { authenticator: Arc::new(AcceptAll), limit });
+        let gate = Arc::new(CallerGate::new(Arc::new(AcceptAll), RequestLimits::default()));
         let router = router(PORT, gate, Arc::new(Endpoint::new(PORT, server)));
         let here = SocketAddr::from(([127, 0, 0, 1], PORT));
         let addresses = ConnectionAddresses { peer: here, local: here };

@@ -19,8 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::authenticate::{CallerGate, HttpAuthenticator, REQUESTS_PER_PRINCIPAL_MAX};
-use crate::concurrency_limit::ConcurrencyLimit;
+use crate::authenticate::{CallerGate, HttpAuthenticator, RequestLimits};
 use crate::connection::{BusyFlag, ConnectionAddresses, RequestConnection};
 use crate::router::router;
 use crate::write_timeout::WriteTimeout;
@@ -40,7 +39,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     connections: usize,
-    requests_per_principal: usize,
+    requests: RequestLimits,
     write: Duration,
 }
 
@@ -53,7 +52,7 @@ pub async fn serve<S: ServerHandler>(
 ) {
     let limits = Limits {
         connections: CONNECTIONS_MAX,
-        requests_per_principal: REQUESTS_PER_PRINCIPAL_MAX,
+        requests: RequestLimits::default(),
         write: WRITE_TIMEOUT,
     };
     serve_within(limits, listener, authenticator, mcp, stopped).await;
@@ -67,9 +66,9 @@ async fn serve_within<S: ServerHandler>(
     stopped: Receiver<bool>,
 ) {
     let port = listener.local_addr().map_or(0, |address| address.port());
-    let limit = ConcurrencyLimit::new(limits.requests_per_principal);
+    let gate = Arc::new(CallerGate::new(authenticator, limits.requests));
     let endpoint = Arc::new(Endpoint::new(port, mcp));
-    let router = router(port, Arc::new(CallerGate { authenticator, limit }), Arc::clone(&endpoint));
+    let router = router(port, gate, Arc::clone(&endpoint));
     let mut connections = accept_until_stopped(listener, limits, router, stopped).await;
     endpoint.stop();
     let _ = timeout(STOP_GRACE, async { while connections.join_next().await.is_some() {} }).await;
@@ -181,6 +180,11 @@ mod tests {
     use super::*;
     use crate::test_support::{AcceptAll, server};
 
+    fn limits(connections: usize, per_principal: usize, write: Duration) -> Limits {
+        let requests = RequestLimits { per_principal, of_programs: 9 };
+        Limits { connections, requests, write }
+    }
+
     /// A valid request with a long response.
     fn valid_request(address: net::SocketAddr) -> Vec<u8> {
         request(address, "x", "tools/list", json!({}))
@@ -233,8 +237,7 @@ mod tests {
 
     #[tokio::test]
     async fn clients_that_never_read_do_not_block_new_connections() {
-        let limits =
-            Limits { connections: 2, requests_per_principal: 9, write: Duration::from_millis(50) };
+        let limits = limits(2, 9, Duration::from_millis(50));
         let first = with_server(limits, move |address| {
             let request = valid_request(address);
             let unread: Vec<_> = (0..limits.connections)
@@ -258,8 +261,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_idle_connection_is_closed_for_a_new_one() {
-        let limits =
-            Limits { connections: 2, requests_per_principal: 9, write: Duration::from_secs(30) };
+        let limits = limits(2, 9, Duration::from_secs(30));
         with_server(limits, move |address| {
             let connect = || net::TcpStream::connect(address).unwrap();
             let mut silent = [connect(), connect()];
@@ -280,8 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_principal_cannot_use_up_the_requests_of_others() {
-        let limits =
-            Limits { connections: 9, requests_per_principal: 2, write: Duration::from_secs(30) };
+        let limits = limits(9, 2, Duration::from_secs(30));
         with_server(limits, move |address| {
             let send = |who: &str, method: &str, params: Value| {
                 let mut stream = net::TcpStream::connect(address).unwrap();
@@ -298,6 +299,31 @@ mod tests {
             assert_eq!(status(&mut send("ben", "tools/list", json!({}))), "HTTP/1.1 200");
             drop(held);
             assert!(becomes("HTTP/1.1 200"), "a closed request still holds its permit");
+        })
+        .await;
+    }
+
+    /// Two programs hold as many requests as programs may have; the third connection is left for people.
+    #[tokio::test]
+    async fn programs_together_leave_connections_for_people() {
+        let requests = RequestLimits { per_principal: 9, of_programs: 2 };
+        let limits = Limits { connections: 3, requests, write: Duration::from_secs(30) };
+        with_server(limits, move |address| {
+            let send = |request: &[u8]| {
+                let mut stream = net::TcpStream::connect(address).unwrap();
+                stream.write_all(request).unwrap();
+                stream
+            };
+            let waits =
+                |who| send(&request(address, who, "tools/call", json!({"name": "status_get"})));
+            let held = [waits("ada"), waits("ben")];
+            let list = |who| status(&mut send(&request(address, who, "tools/list", json!({}))));
+            // When each of them is accepted is not observable, so poll.
+            assert!((0..10_000).any(|_| list("eve") == "HTTP/1.1 429"), "programs have no limit");
+            let page = format!("GET /approvals/apr_1 HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            assert_eq!(status(&mut send(page.as_bytes())), "HTTP/1.1 200");
+            drop(held);
+            assert!((0..10_000).any(|_| list("eve") == "HTTP/1.1 200"), "a permit is not released");
         })
         .await;
     }

@@ -20,6 +20,7 @@ use crate::event::kinds;
 use crate::money::{Money, Price};
 use crate::noun::{NounEvent, NounState};
 use crate::principal::Principal;
+use crate::schedule::{RaiseCounts, highest_raise};
 use crate::time::Timestamp;
 use crate::{EventBody, Noun, schedule};
 
@@ -307,13 +308,8 @@ fn apply_schedule_event(agent: Option<Agent>, event: &schedule::Event) -> Option
             _ => agent.schedules_made,
         };
     }
-    let (raises, lowers) = event.tier_raises();
-    if let Some(raise) = lowers.filter(|raise| raise.agent == agent.name) {
-        agent.change_raised(raise.tier, |count| count.saturating_sub(1));
-    }
-    if let Some(raise) = raises.filter(|raise| raise.agent == agent.name) {
-        agent.change_raised(raise.tier, |count| count.saturating_add(1));
-    }
+    let counts = RaiseCounts { to_1: &mut agent.raised_to_1, to_2: &mut agent.raised_to_2 };
+    counts.count(event, |raise| raise.is_of_agent(&agent.name));
     Some(agent)
 }
 
@@ -418,16 +414,7 @@ impl PriceChange {
 impl Agent {
     /// The highest tier that people gave one of its schedules.
     pub fn raised_tier(&self) -> Option<Tier> {
-        let counts = [(self.raised_to_2, Tier::External), (self.raised_to_1, Tier::LocalWrite)];
-        counts.into_iter().find(|(count, _)| 0 < *count).map(|(_, tier)| tier)
-    }
-
-    fn change_raised(&mut self, tier: Tier, change: fn(u32) -> u32) {
-        match tier {
-            Tier::ReadOnly => {}
-            Tier::LocalWrite => self.raised_to_1 = change(self.raised_to_1),
-            Tier::External => self.raised_to_2 = change(self.raised_to_2),
-        }
+        highest_raise(self.raised_to_1, self.raised_to_2)
     }
 
     /// Everyone who registered or changed it, as people where they are known.

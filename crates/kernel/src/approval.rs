@@ -15,6 +15,7 @@ use crate::actor::Role;
 use crate::agent::AgentName;
 use crate::backend::{Backend, SecretRef, Tier};
 use crate::id::timed_id;
+use crate::installation::CLOCK_ERROR_US_MAX;
 use crate::noun::NounState;
 use crate::policy_decision::{PolicyDecision, Request};
 use crate::principal::Principal;
@@ -175,6 +176,25 @@ pub struct Requirements {
     pub needs_signature: bool,
 }
 
+impl Requirements {
+    /// What a policy decision requires for a plan with these authors of its schedule and of its agent.
+    pub fn of(
+        ruling: &PolicyDecision,
+        authors: &[Principal],
+        agent_authors: &[Principal],
+    ) -> Requirements {
+        let PolicyDecision { approvers, posture, .. } = ruling;
+        let needs_signature = posture.trust().signed_approvals;
+        let needs_personal_token = needs_signature || 1 < approvers.persons;
+        // An unknown author could be one of the approvers, so one more is required.
+        let has_unknown_author =
+            authors.is_empty() || authors.iter().chain(agent_authors).any(Principal::is_impersonal);
+        let extra = u8::from(needs_personal_token && has_unknown_author);
+        let persons = approvers.persons.saturating_add(extra);
+        Requirements { persons, role: approvers.role, needs_personal_token, needs_signature }
+    }
+}
+
 /// The approval after an event.
 pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
     if let Event::Requested(requested) = event {
@@ -239,20 +259,7 @@ impl NounState for Approval {
 impl Approval {
     /// Who must approve, and how.
     pub fn requirements(&self) -> Requirements {
-        let PolicyDecision { approvers, posture, .. } = &self.ruling;
-        let needs_signature = posture.trust().signed_approvals;
-        let needs_personal_token = needs_signature || 1 < approvers.persons;
-        // An unknown author could be one of the approvers, so one more is required.
-        let has_unknown_author =
-            self.authors.is_empty() || self.all_authors().any(Principal::is_impersonal);
-        let extra = u8::from(needs_personal_token && has_unknown_author);
-        let persons = approvers.persons.saturating_add(extra);
-        Requirements { persons, role: approvers.role, needs_personal_token, needs_signature }
-    }
-
-    /// The authors of the schedule and those of the agent.
-    fn all_authors(&self) -> impl Iterator<Item = &Principal> {
-        self.authors.iter().chain(&self.agent_authors)
+        Requirements::of(&self.ruling, &self.authors, &self.agent_authors)
     }
 
     /// The decisions of everyone who approved, in order.
@@ -269,16 +276,22 @@ impl Approval {
 
     /// The cause of its expiry, if it has expired.
     fn expiry_cause(&self, now: Timestamp) -> Option<Cause> {
-        let what = match self.state {
-            State::Pending { approve_by } if approve_by <= now => {
-                "the approval was not decided in time"
+        let (deadline, within_us, what) = match self.state {
+            State::Pending { approve_by } => {
+                (approve_by, APPROVE_WITHIN_US, "the approval was not decided in time")
             }
-            State::Approved { execute_by } if execute_by <= now => {
-                "it was approved but did not start in time"
+            State::Approved { execute_by } => {
+                (execute_by, EXECUTE_WITHIN_US, "it was approved but did not start in time")
             }
-            _ => return None,
+            State::Denied | State::Consumed | State::Lapsed(_) => return None,
         };
-        Some(Cause::new("expired", what))
+        if deadline <= now {
+            return Some(Cause::new("expired", what));
+        }
+        // Time goes back only when a maintainer accepts a corrected clock.
+        let latest = now.after_us(within_us.saturating_add(CLOCK_ERROR_US_MAX));
+        (latest < deadline)
+            .then(|| Cause::new("expired", "its deadline was set by a clock that was ahead"))
     }
 
     /// Checks that it allows starting this plan, which has this hash.

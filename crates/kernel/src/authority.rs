@@ -184,8 +184,12 @@ fn apply_started(authority: Option<Authority>, started: &Started) -> Authority {
 /// The authority after the clock was set.
 fn apply_clock_anomaly(authority: Option<Authority>, anomaly: &ClockAnomaly) -> Option<Authority> {
     let mut authority = authority?;
-    if let (Some(renewed), Some(from)) = (&mut authority.renewed, anomaly.lease_from) {
-        renewed.clock = Some(from);
+    if let Some(renewed) = &mut authority.renewed {
+        renewed.clock = anomaly.lease_from.or(renewed.clock);
+        // The time of the ledger does not count any more, neither for the lease nor against it.
+        if anomaly.is_accepted {
+            renewed.at = renewed.clock.take().unwrap_or(renewed.at);
+        }
     }
     Some(authority)
 }
@@ -436,6 +440,11 @@ mod tests {
             let later = Now { clock: at(day * DAY), latest: at(year) };
             assert_eq!(after.lease_state(LEASE, later), state, "{day}");
         }
+        // An accepted clock counts alone, so setting it back later does not revive the lease.
+        let accepted = ClockAnomaly { is_accepted: true, ..anomaly };
+        let after = apply_clock_anomaly(Some(renewed(year)), &accepted).unwrap();
+        let back = Now { clock: at(DAY), latest: at(28 * DAY) };
+        assert_eq!(after.lease_state(LEASE, back), LeaseState::Paused);
         // A lease that was renewed by a correct clock is unchanged.
         let anomaly = ClockAnomaly::detect(at(year), at(DAY), &renewed(0)).unwrap();
         assert_eq!(anomaly.lease_from, None);

@@ -47,6 +47,17 @@ pub enum Tier {
     External,
 }
 
+/// What keeps an agent from getting around the rules of Midwatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Containment {
+    /// It is part of Midwatch and only answers.
+    Builtin,
+    /// Nothing but its own behaviour: its program runs as the daemon's user and can change what the daemon can.
+    Advisory,
+    /// It acts elsewhere, where Midwatch neither starts nor limits it.
+    External,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendKind {
     Builtin,
@@ -244,6 +255,16 @@ impl BackendKind {
         }
     }
 
+    /// What contains an agent of this kind.
+    pub const fn containment(self) -> Containment {
+        match self {
+            BackendKind::Builtin => Containment::Builtin,
+            BackendKind::Command | BackendKind::Mcp => Containment::Advisory,
+            BackendKind::Letta | BackendKind::Openai => Containment::External,
+            BackendKind::Anthropic | BackendKind::Webhook => Containment::External,
+        }
+    }
+
     /// How many runs an agent of this kind may execute at a time. An agent with a conversation gets one
     /// prompt after the other.
     pub const fn concurrency_max(self) -> usize {
@@ -352,6 +373,15 @@ impl Backend {
             Backend::Anthropic { .. } => BackendKind::Anthropic,
             Backend::Webhook(_) => BackendKind::Webhook,
             Backend::Mcp(_) => BackendKind::Mcp,
+        }
+    }
+
+    /// What contains the agent.
+    pub const fn containment(&self) -> Containment {
+        match self {
+            // Unlike an MCP server that Midwatch starts.
+            Backend::Mcp(McpServer::Url(_)) => Containment::External,
+            other => other.kind().containment(),
         }
     }
 

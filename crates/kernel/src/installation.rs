@@ -17,7 +17,7 @@ use crate::tool::{CallCounts, ToolName, ToolStats};
 /// The format version of a new ledger.
 pub const LEDGER_FORMAT: u16 = 1;
 /// Smaller corrections of a clock are normal.
-const CLOCK_ERROR_US_MAX: u64 = 5_000_000;
+pub(crate) const CLOCK_ERROR_US_MAX: i64 = 5_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -46,6 +46,22 @@ pub struct Identity {
     /// The time zone database version that the next slots of all schedules were computed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tzdata: Option<String>,
+    /// The last time that a maintainer accepted a clock behind the ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<AcceptedClock>,
+}
+
+/// A clock that a maintainer accepted although it was behind the ledger: the times in the ledger were wrong.
+///
+/// Entries keep the wrong time until the clock has passed it. Until then `latest` is what expiry goes by instead, so
+/// setting the clock back again still revives nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptedClock {
+    /// The wrong time of the last entry.
+    pub ledger: Timestamp,
+    /// The latest time that the clock has shown since.
+    pub latest: Timestamp,
 }
 
 /// The first entry of every ledger.
@@ -170,6 +186,9 @@ pub struct ClockAnomaly {
     /// The lease counts from here, because it was renewed by a clock that was ahead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_from: Option<Timestamp>,
+    /// A maintainer accepted a clock behind the ledger: from now on expiry goes by it.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub is_accepted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,9 +197,13 @@ pub struct Stopped {
     pub reason: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Heartbeat {}
+pub struct Heartbeat {
+    /// The time by an accepted clock that is behind the ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Timestamp>,
+}
 
 /// A month of the ledger was exported to files, and the files were verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,8 +240,8 @@ impl ClockAnomaly {
     ) -> Option<ClockAnomaly> {
         let error_us = expected.as_micros().abs_diff(shown.as_micros());
         let lease_from = authority.was_renewed_after(shown).then_some(shown);
-        let anomaly = ClockAnomaly { from: expected, to: shown, lease_from };
-        (CLOCK_ERROR_US_MAX < error_us).then_some(anomaly)
+        let anomaly = ClockAnomaly { from: expected, to: shown, lease_from, is_accepted: false };
+        (CLOCK_ERROR_US_MAX.unsigned_abs() < error_us).then_some(anomaly)
     }
 }
 
@@ -256,13 +279,18 @@ impl NounEvent for Event {
 
     fn changed_rows(&self, instance: &str) -> Vec<ChangedRow> {
         let authority = || vec![ChangedRow::existing::<Authority>(instance)];
+        let identity = || vec![ChangedRow::existing::<Identity>(instance)];
         match self {
-            Event::Genesis(_) | Event::KeyReplaced(_) | Event::TzChanged(_) => {
-                vec![ChangedRow::existing::<Identity>(instance)]
-            }
+            Event::Genesis(_) | Event::KeyReplaced(_) | Event::TzChanged(_) => identity(),
+            Event::Heartbeat(Heartbeat { clock: Some(_) }) => identity(),
             Event::Started(started) if started.lease_from.is_some() => authority(),
             Event::Started(started) if started.is_other_posture => authority(),
-            Event::ClockAnomaly(anomaly) if anomaly.lease_from.is_some() => authority(),
+            Event::ClockAnomaly(anomaly) => {
+                let is_about_lease = anomaly.is_accepted || anomaly.lease_from.is_some();
+                let authority = is_about_lease.then(authority);
+                let identity = anomaly.is_accepted.then(identity);
+                authority.into_iter().chain(identity).flatten().collect()
+            }
             Event::ToolsUsed(summary) => {
                 let tools = summary.tools.iter();
                 tools.map(|used| ChangedRow::existing::<ToolStats>(&used.tool)).collect()
@@ -282,18 +310,39 @@ impl NounEvent for Event {
 
 /// The identity after an event.
 pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Option<Identity> {
-    let (key, tzdata) = match event {
-        Event::Genesis(genesis) => (genesis.key.clone(), genesis.tzdata.clone()),
-        Event::KeyReplaced(replaced) => {
-            (replaced.new.clone(), identity.and_then(|identity| identity.tzdata))
+    match event {
+        Event::Genesis(Genesis { key, tzdata, .. }) => {
+            let (instance, key, tzdata) = (instance.to_owned(), key.clone(), tzdata.clone());
+            Some(Identity { instance, key, tzdata, clock: None })
         }
-        Event::TzChanged(changed) => (identity?.key, Some(changed.to.clone())),
-        Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => return identity,
-        Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => return identity,
-        Event::ClockAnomaly(_) | Event::ToolsUsed(_) => return identity,
-        Event::Reloaded(_) | Event::ReloadRefused(_) => return identity,
-    };
-    Some(Identity { instance: instance.to_owned(), key, tzdata })
+        Event::KeyReplaced(replaced) => {
+            let (tzdata, clock) = identity.map_or((None, None), |it| (it.tzdata, it.clock));
+            Some(Identity {
+                instance: instance.to_owned(),
+                key: replaced.new.clone(),
+                tzdata,
+                clock,
+            })
+        }
+        Event::TzChanged(changed) => {
+            Some(Identity { tzdata: Some(changed.to.clone()), ..identity? })
+        }
+        Event::ClockAnomaly(anomaly) if anomaly.is_accepted => {
+            let clock = AcceptedClock { ledger: anomaly.from, latest: anomaly.to };
+            Some(Identity { clock: Some(clock), ..identity? })
+        }
+        Event::Heartbeat(Heartbeat { clock: Some(shown) }) => {
+            let mut identity = identity?;
+            if let Some(clock) = &mut identity.clock {
+                clock.latest = clock.latest.max(*shown);
+            }
+            Some(identity)
+        }
+        Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => identity,
+        Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => identity,
+        Event::ClockAnomaly(_) | Event::ToolsUsed(_) => identity,
+        Event::Reloaded(_) | Event::ReloadRefused(_) => identity,
+    }
 }
 
 fn is_zero(number: &u64) -> bool {

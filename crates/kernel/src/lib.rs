@@ -12,6 +12,7 @@
 pub mod actor;
 pub mod agent;
 pub mod approval;
+pub mod approvers;
 pub mod authority;
 pub mod backend;
 pub mod budget;

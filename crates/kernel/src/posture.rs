@@ -74,6 +74,8 @@ pub enum DisabledBy {
 /// A clock that is this much ahead of the ledger is probably wrong.
 const CLOCK_AHEAD_DAYS_MAX: i64 = 30;
 const DAY_US: i64 = 86_400_000_000;
+const FIX_CLOCK: &str =
+    "set the clock; if it is right, start the daemon with `midwatch up --accept-clock`";
 
 /// A check that runs before the daemon starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +104,8 @@ pub enum Check {
     ClockAhead,
     /// Too few people can approve.
     Approvers,
+    /// Too few people besides its authors can approve the runs of a schedule.
+    ScheduleApprovers,
 }
 
 /// What a finding of a check leads to, from least to most strict.
@@ -289,7 +293,7 @@ impl Default for Flags {
 
 impl Check {
     /// In the order in which they run.
-    pub const ALL: [Check; 12] = [
+    pub const ALL: [Check; 13] = [
         Check::Files,
         Check::Secrets,
         Check::SharedSecrets,
@@ -302,6 +306,7 @@ impl Check {
         Check::Clock,
         Check::ClockAhead,
         Check::Approvers,
+        Check::ScheduleApprovers,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -318,6 +323,7 @@ impl Check {
             Check::Clock => "clock",
             Check::ClockAhead => "clock ahead",
             Check::Approvers => "approvers",
+            Check::ScheduleApprovers => "schedule approvers",
         }
     }
 
@@ -330,6 +336,8 @@ impl Check {
             Check::CoreDumps | Check::Ledger | Check::Clock | Check::Approvers => {
                 (Refuse, Warn, Warn)
             }
+            // The other schedules run.
+            Check::ScheduleApprovers => (Warn, Warn, Warn),
         };
         match posture {
             Posture::StrictProd => strict,
@@ -374,35 +382,46 @@ pub fn check_approvers(trust: Trust, people: usize, persons: u8) -> Option<Findi
     let needed = trust.approvers_min + usize::from(persons.saturating_sub(1));
     (found < needed).then(|| {
         let what = format!("{found} of {needed} required approvers are set up");
-        let (key, how) = match trust.signed_approvals {
-            true => (" --key KEY", "; each approver creates a key with `midwatch approval key NAME`"),
-            false => ("", ""),
-        };
-        let fix = format!(
-            "add one with `midwatch token create --name NAME --role operator{key}`, which also works \
-             while no daemon runs{how}"
-        );
-        Finding::new(Check::Approvers, what, fix)
+        Finding::new(Check::Approvers, what, how_to_add_approver(trust))
     })
+}
+
+/// How to add a person who can approve.
+pub(crate) fn how_to_add_approver(trust: Trust) -> String {
+    let (key, how) = match trust.signed_approvals {
+        true => (" --key KEY", "; each approver creates a key with `midwatch approval key NAME`"),
+        false => ("", ""),
+    };
+    format!(
+        "add one with `midwatch token create --name NAME --role operator{key}`, which also works while no \
+         daemon runs{how}"
+    )
 }
 
 /// Finds a clock that is behind the last entry of the ledger, or so far ahead of it that it is probably wrong: entries with
 /// its time would pause the installation until that time has come.
 pub fn check_clock(now: Timestamp, last: Timestamp) -> Option<Finding> {
+    check_clock_ahead(now, last).or_else(|| check_clock_behind(now, last))
+}
+
+/// Finds a clock that is so far ahead of the last entry of the ledger, or of the time that is known otherwise, that it is
+/// probably wrong.
+pub fn check_clock_ahead(now: Timestamp, last: Timestamp) -> Option<Finding> {
     let ahead_days = now.as_micros().saturating_sub(last.as_micros()) / DAY_US;
-    if CLOCK_AHEAD_DAYS_MAX <= ahead_days {
+    (CLOCK_AHEAD_DAYS_MAX <= ahead_days).then(|| {
         let what = format!("the clock is {ahead_days} days ahead of the last entry of the ledger");
-        let fix = "set the clock; if it is right, start with `midwatch up --accept-clock`";
-        return Some(Finding::new(Check::ClockAhead, what, fix));
-    }
+        Finding::new(Check::ClockAhead, what, FIX_CLOCK)
+    })
+}
+
+fn check_clock_behind(now: Timestamp, last: Timestamp) -> Option<Finding> {
     let behind = last.as_micros().saturating_sub(now.as_micros());
     (0 < behind).then(|| {
         let what = format!(
             "the clock is {} s behind the last entry of the ledger",
             (behind as u64).div_ceil(1_000_000)
         );
-        let fix = "set the clock; if it is right, start with `midwatch up --accept-clock`";
-        Finding::new(Check::Clock, what, fix)
+        Finding::new(Check::Clock, what, FIX_CLOCK)
     })
 }
 

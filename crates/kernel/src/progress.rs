@@ -11,7 +11,7 @@ use crate::budget::{Usage, day};
 use crate::noun::NounState;
 use crate::principal::Principal;
 use crate::run::{self, Occurrence};
-use crate::schedule::{BackfillStarted, Event};
+use crate::schedule::{BackfillStarted, Event, MovedWhy};
 use crate::time::Timestamp;
 use crate::{EventBody, RunId, ScheduleId};
 
@@ -138,6 +138,9 @@ pub struct LastRun {
     pub at: Timestamp,
 }
 
+/// Slots that a budget skips are decided a little ahead of the clock, but never this far.
+const AHEAD_US_MIN: i64 = 3_600_000_000;
+
 /// Index key of schedules that Midwatch itself has paused.
 pub const PAUSED_BY_SYSTEM: &str = "paused";
 
@@ -166,6 +169,22 @@ impl Progress {
     /// Number of runs on a day.
     pub(crate) fn runs_on(&self, day: i64) -> u32 {
         self.today.filter(|today| today.day == day).map_or(0, |today| today.runs)
+    }
+
+    /// Whether slots were decided, or runs counted, by a clock that was well ahead of this time.
+    pub(crate) fn is_ahead_of(&self, now: Timestamp) -> bool {
+        let later = now.after_us(AHEAD_US_MIN);
+        later < self.decided_until || self.today.is_some_and(|today| day(later) < today.day)
+    }
+
+    /// Forgets what was decided by a clock that was ahead.
+    fn forget_after(&mut self, now: Timestamp) {
+        self.decided_until = self.decided_until.min(now);
+        self.today = self.today.filter(|today| today.day <= day(now));
+        self.denied = self.denied.take().filter(|denied| denied.at <= now);
+        if let Some(backfill) = &mut self.backfill {
+            backfill.due = backfill.due.min(now);
+        }
     }
 
     fn mark_decided(&mut self, until: Timestamp, next_fire: NextFire) {
@@ -302,7 +321,12 @@ impl Progress {
                 self.waiting.clear();
                 self.room_since = None;
             }
-            Event::Moved(moved) => self.next_fire = moved.next_fire,
+            Event::Moved(moved) => {
+                self.next_fire = moved.next_fire;
+                if moved.why == MovedWhy::ClockCorrected {
+                    self.forget_after(moved.at);
+                }
+            }
             Event::Paused(paused) => self.status = Status::Paused(paused.into()),
             Event::Resumed(resumed) => {
                 self.status = Status::Active;

@@ -31,6 +31,7 @@ pub use event::{
     TierRaise,
 };
 pub use event::{Moved, MovedWhy, Passed, Paused, Removed, Resumed};
+pub(crate) use event::{RaiseCounts, highest_raise};
 pub use id::{SCHEDULE_DIGITS, ScheduleId};
 use terms::Terms;
 use trigger::{EventTrigger, Trigger};

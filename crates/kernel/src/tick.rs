@@ -74,6 +74,18 @@ pub fn rebase(tick: Tick<'_>, progress: &Progress) -> Option<EventBody> {
         .then(|| EventBody::Schedule(tick.id.clone(), Event::Moved(moved)))
 }
 
+/// Lets a schedule go on from this time, if a clock that was ahead has decided its slots. A maintainer accepted the
+/// corrected clock. Slots from now on are due again, also those that were decided already.
+pub fn correct_clock(tick: Tick<'_>, progress: &Progress) -> Option<EventBody> {
+    if !progress.is_ahead_of(tick.now) {
+        return None;
+    }
+    let after_us = progress.decided_until.min(tick.now).as_micros();
+    let next_fire = tick.next_fire(after_us, progress.slots_used(), progress.live.len());
+    let moved = Moved { why: MovedWhy::ClockCorrected, at: tick.now, next_fire };
+    Some(EventBody::Schedule(tick.id.clone(), Event::Moved(moved)))
+}
+
 /// Decides the slot that an event creates at this instant.
 pub fn decide_event(
     tick: Tick<'_>,

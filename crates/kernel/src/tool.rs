@@ -15,6 +15,7 @@ use crate::budget::day;
 use crate::event::kinds;
 use crate::installation::{self, ToolUsage, ToolsUsed};
 use crate::noun::{ChangedRow, NounEvent, NounState};
+use crate::schedule::{self, RaiseCounts, highest_raise};
 use crate::time::Timestamp;
 
 /// Days that the statistics of a tool cover.
@@ -102,6 +103,12 @@ pub struct ToolStats {
     pub failures: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alerted_at: Option<Timestamp>,
+    /// Schedules with calls of the tool that people gave tier 1.
+    #[serde(default, skip_serializing_if = "is_none_raised")]
+    pub raised_to_1: u32,
+    /// The same for tier 2.
+    #[serde(default, skip_serializing_if = "is_none_raised")]
+    pub raised_to_2: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,6 +153,18 @@ fn apply_summary(used: Option<ToolStats>, name: &str, summary: &ToolsUsed) -> Op
     }
 }
 
+/// Returns the statistics after a person raised or lowered the tier of a schedule with calls of the tool.
+fn apply_schedule_event(
+    used: Option<ToolStats>,
+    name: &str,
+    event: &schedule::Event,
+) -> Option<ToolStats> {
+    let mut used = used.unwrap_or_default();
+    let counts = RaiseCounts { to_1: &mut used.raised_to_1, to_2: &mut used.raised_to_2 };
+    counts.count(event, |raise| raise.is_of_tool(name));
+    Some(used)
+}
+
 /// Adds calls to the statistics of a tool.
 pub fn add_calls(used: Option<ToolStats>, tally: &CallCounts, at: Timestamp) -> ToolStats {
     let mut used = used.unwrap_or_default();
@@ -175,6 +194,7 @@ impl NounState for ToolStats {
             EventBody::Installation(_, installation::Event::ToolsUsed(summary)) => {
                 apply_summary(used, name, summary)
             }
+            EventBody::Schedule(_, event) => apply_schedule_event(used, name, event),
             _ => used,
         }
     }
@@ -198,6 +218,11 @@ impl NounEvent for Event {
 }
 
 impl ToolStats {
+    /// The highest tier that people gave a schedule with calls of the tool.
+    pub const fn raised_tier(&self) -> Option<Tier> {
+        highest_raise(self.raised_to_1, self.raised_to_2)
+    }
+
     /// Returns an alert if at least half of the hour's calls failed, of enough calls, and far more than usual;
     /// at most one per hour.
     fn alert(&self, now: Timestamp) -> Option<Alerted> {
@@ -277,6 +302,10 @@ impl From<ToolName> for String {
     fn from(name: ToolName) -> String {
         name.0
     }
+}
+
+fn is_none_raised(count: &u32) -> bool {
+    *count == 0
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::{ApiRequest, Call, Class, Code, Error, Handle, Request, Response, ToolReport};
+use api::{ApiRequest, Call, Class, Code, Error, Handle, Request, Response, ToolReport, numbers};
 use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -258,7 +258,8 @@ impl Tool {
         mut context: ToolContext<'_>,
         mut arguments: JsonObject,
     ) -> Result<Value, Error> {
-        let answer = match self.take_key(&mut arguments) {
+        let canonical = arguments.values_mut().try_for_each(numbers::canonicalize);
+        let answer = match canonical.and_then(|()| self.take_key(&mut arguments)) {
             Ok(key) => {
                 context.key = key;
                 self.answer(&context, arguments).await

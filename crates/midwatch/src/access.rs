@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use api::wire::{self, Hello};
 use api::{ApiRequest, Call, Code, Error, Handle, ProgressSink, Request, Response};
+use kernel::posture::Finding;
 use runtime::{Credentials, Engine, LocalHandle, ProcessOrigin, StopMarkers, StopTarget};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::warn;
@@ -87,11 +88,14 @@ impl Access {
                 let engine = open_engine(context, &context.load_config()?, command).await?;
                 let credentials = Credentials {
                     uid: rustix::process::getuid().as_raw(),
-                    origin: ProcessOrigin::External,
+                    origin: own_origin(),
                     run: ours.run.as_deref(),
                     token: ours.token.as_ref(),
                     assistant: ours.assistant,
                 };
+                if let Some(Finding { problem, fix, .. }) = engine.untrusted_clock() {
+                    warn!("{problem}, so only reads and stops work; {fix}");
+                }
                 let handle = engine.handle(engine.authenticate(credentials).await?);
                 return Ok(Access::Directory { handle, engine, lock });
             }
@@ -232,6 +236,14 @@ async fn call_once(context: &Context, call: Call) -> Result<Response, Error> {
     let answer = access.handle().call(call).await;
     access.close().await;
     answer
+}
+
+/// A program that a run or a test of an agent left behind gets no more rights without a daemon than with one.
+fn own_origin() -> ProcessOrigin<'static> {
+    match agents::is_marked() {
+        true => ProcessOrigin::Unknown,
+        false => ProcessOrigin::External,
+    }
 }
 
 /// The credentials that this process presents.

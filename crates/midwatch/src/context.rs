@@ -18,6 +18,7 @@ use crate::config::{self, Config, Loaded};
 use crate::directory::Directory;
 use crate::output::{Format, Output};
 use crate::storage::Storage;
+use crate::view::View;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -26,6 +27,8 @@ pub struct Context {
     pub directory: Directory,
     pub environment: BTreeMap<String, String>,
     pub output: Output,
+    /// How text is laid out.
+    pub view: View,
     /// Whether this process acts for an agent, even if a person started it.
     pub assistant: bool,
     config_file: Option<PathBuf>,
@@ -37,11 +40,12 @@ impl Context {
         config_file: Option<PathBuf>,
         environment: BTreeMap<String, String>,
         output: Output,
+        view: View,
     ) -> Result<Context, Error> {
         let data = data.map_or_else(default_data, Ok)?;
         let data = std::path::absolute(&data).unwrap_or(data);
         let directory = Directory::at(data);
-        Ok(Context { directory, environment, output, assistant: false, config_file })
+        Ok(Context { directory, environment, output, view, assistant: false, config_file })
     }
 
     /// The same context for a process that acts for an agent.

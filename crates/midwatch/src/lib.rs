@@ -17,3 +17,4 @@ pub mod secret;
 pub mod storage;
 pub(crate) mod terminal_escape;
 pub mod tools;
+pub mod view;

@@ -3,8 +3,10 @@
 //! Text may quote agents and other people, so everything is escaped before it reaches the terminal.
 
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
-use api::{Error, ProgressSink};
+use anstyle::{AnsiColor, Style};
+use api::{Code, Error, ProgressSink};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -27,19 +29,20 @@ struct Failure<'a> {
 }
 
 impl Output {
-    /// Prints an answer. A closed stdout is not an error.
+    /// Prints an answer.
     pub fn show<T: Serialize>(&self, answer: &T, human: impl FnOnce(&T) -> String) {
         let text = match self.format {
             Format::Json => serde_json::to_string_pretty(answer).unwrap_or_default(),
-            Format::Human => escape(human(answer).trim_end()),
+            Format::Human => paint(&escape(human(answer).trim_end())),
         };
-        let _ = writeln!(anstream::stdout(), "{text}");
+        note_failure(writeln!(anstream::stdout(), "{text}"));
     }
 
     /// Prints text before the answer; nothing in JSON.
     pub fn show_text(&self, text: &str) {
         if self.format == Format::Human {
-            let _ = writeln!(anstream::stdout(), "{}", escape(text.trim_end()));
+            let text = paint(&escape(text.trim_end()));
+            note_failure(writeln!(anstream::stdout(), "{text}"));
         }
     }
 
@@ -51,7 +54,7 @@ impl Output {
     ) -> std::io::Result<()> {
         let text = match self.format {
             Format::Json => serde_json::to_string(item).unwrap_or_default(),
-            Format::Human => escape(&human(item)),
+            Format::Human => paint(&escape(&human(item))),
         };
         let mut out = anstream::stdout();
         writeln!(out, "{text}")?;
@@ -67,7 +70,8 @@ impl Output {
 
     /// Prints a script or a manual page as it is.
     pub fn show_raw(&self, bytes: &[u8]) {
-        let _ = anstream::stdout().write_all(bytes);
+        let mut out = std::io::stdout();
+        note_failure(out.write_all(bytes).and_then(|()| out.flush()));
     }
 
     /// Prints an error: to stdout in JSON, else to stderr.
@@ -75,7 +79,7 @@ impl Output {
         match self.format {
             Format::Json => self.show(&Failure { error }, |_| String::new()),
             Format::Human => {
-                let _ = writeln!(anstream::stderr(), "{}", escape(&render_error(error)));
+                let _ = writeln!(anstream::stderr(), "{}", paint(&escape(&render_error(error))));
             }
         }
     }
@@ -83,7 +87,7 @@ impl Output {
     /// Prints a remark to stderr; nothing in JSON.
     pub fn remark(&self, text: &str) {
         if self.format == Format::Human {
-            let _ = writeln!(anstream::stderr(), "{}", escape(text));
+            let _ = writeln!(anstream::stderr(), "{}", paint(&escape(text)));
         }
     }
 
@@ -98,6 +102,47 @@ impl Output {
         bar.set_message(what);
         Progress(Some(bar))
     }
+}
+
+/// The first write to stdout that failed.
+static FAILED_WRITE: OnceLock<std::io::Error> = OnceLock::new();
+
+/// A reader that has closed the pipe, such as `head`, has what it wanted.
+fn note_failure(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        let _ = FAILED_WRITE.set(error);
+    }
+}
+
+/// The error of a command whose answer was not written completely.
+pub fn failed_write() -> Option<Error> {
+    let error = FAILED_WRITE.get()?;
+    let what = format!("the answer could not be written to stdout: {error}");
+    Some(Error::new(Code::Failed, what).hint("the command itself has done its work"))
+}
+
+/// Marks that a person should notice, in colour on a terminal. The mark says the same without colour.
+fn paint(text: &str) -> String {
+    const ATTENTION: Style = AnsiColor::Yellow.on_default().bold();
+    const WRONG: Style = AnsiColor::Red.on_default().bold();
+    const MARKS: [(&str, Style); 9] = [
+        ("x failed", WRONG),
+        ("! waiting", ATTENTION),
+        ("? unknown", ATTENTION),
+        ("ATTENTION", ATTENTION),
+        ("WARNING", ATTENTION),
+        ("WRONG", WRONG),
+        ("USED UP", ATTENTION),
+        ("error:", WRONG),
+        ("warning:", ATTENTION),
+    ];
+    let mut painted = text.to_owned();
+    for (mark, style) in MARKS {
+        painted = painted.replace(mark, &format!("{style}{mark}{style:#}"));
+    }
+    painted
 }
 
 /// The code follows the first line of the message. A message may have an excerpt below it, or quote

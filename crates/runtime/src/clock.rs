@@ -1,11 +1,13 @@
 //! The only code that reads the time of day or waits for it.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::{BoxFuture, FutureExt};
+use kernel::installation::AcceptedClock;
+use kernel::posture::{Finding, check_clock_ahead};
 use kernel::{Now, Timestamp};
 use store::Store;
 use tokio::time::sleep;
@@ -31,30 +33,92 @@ pub trait Clock: Debug + Send + Sync + 'static {
 }
 
 /// The current time of an installation, and ids that sort by it.
+///
+/// A clock that is 30 days or more ahead of what is known otherwise is not trusted. Until it is set, or accepted by a start,
+/// [`Time::now`] returns the time that is known, so that no entry carries a wrong one.
 #[derive(Debug)]
 pub(crate) struct Time {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    /// The clock and the steady clock when a daemon started by it. A command has only the ledger to compare with.
+    started: OnceLock<(Timestamp, Option<Duration>)>,
+    /// An accepted clock that is behind the ledger.
+    accepted: Mutex<Option<AcceptedClock>>,
     /// Ids made so far, modulo 2^16.
     ids_made: AtomicU16,
 }
 
 impl Time {
     pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Time {
-        Time { store, clock, ids_made: AtomicU16::new(0) }
+        let (started, accepted) = (OnceLock::new(), Mutex::default());
+        Time { store, clock, started, accepted, ids_made: AtomicU16::new(0) }
     }
 
-    /// The database's time if the store has one, because several processes may share it; else the machine's.
+    /// The time, if the clock can be trusted; else the time that is known otherwise.
     pub(crate) fn now(&self) -> Timestamp {
+        let (shown, known) = (self.shown(), self.known());
+        known.filter(|known| check_clock_ahead(shown, *known).is_some()).unwrap_or(shown)
+    }
+
+    /// What the clock shows, right or wrong: the database's if the store has one, because several processes may share it;
+    /// else the machine's.
+    pub(crate) fn shown(&self) -> Timestamp {
         now_of(&*self.store, &*self.clock)
     }
 
-    /// The time for anything that expires: never earlier than the last ledger entry, so a clock that is set back gives
-    /// nothing more time.
+    /// The time for anything that expires: never earlier than the ledger, so a clock that is set back gives nothing more
+    /// time.
     pub(crate) fn monotonic_now(&self) -> Now {
         let clock = self.now();
-        let ledger = Timestamp::from_micros(self.store.last_entry_us());
-        Now { clock, latest: clock.max(ledger) }
+        let latest = clock.max(self.ledger());
+        if let Some(accepted) = &mut *self.accepted() {
+            accepted.latest = accepted.latest.max(clock);
+        }
+        Now { clock, latest }
+    }
+
+    /// The time of the last entry, or the latest since a maintainer accepted a clock behind it.
+    pub(crate) fn ledger(&self) -> Timestamp {
+        let last = Timestamp::from_micros(self.store.last_entry_us());
+        self.accepted_behind().map_or(last, |accepted| accepted.latest)
+    }
+
+    /// The accepted clock, while it is behind the last entry.
+    pub(crate) fn accepted_behind(&self) -> Option<AcceptedClock> {
+        let last = Timestamp::from_micros(self.store.last_entry_us());
+        self.accepted().filter(|accepted| last <= accepted.ledger)
+    }
+
+    /// Follows what the ledger says about an accepted clock.
+    pub(crate) fn set_accepted(&self, clock: Option<AcceptedClock>) {
+        *self.accepted() = clock;
+    }
+
+    /// A daemon starts by this clock: the checks found nothing, or a person accepted what they found.
+    pub(crate) fn start(&self) {
+        let _ = self.started.set((self.shown(), self.steady()));
+    }
+
+    /// The clock is so far ahead that it is not trusted: nothing is started, and only stops are accepted.
+    pub(crate) fn untrusted(&self) -> Option<Finding> {
+        self.known().and_then(|known| check_clock_ahead(self.shown(), known))
+    }
+
+    /// The latest time that is known without the clock: that of the ledger, and in a daemon that of the steady clock.
+    /// `None`: nothing is known.
+    fn known(&self) -> Option<Timestamp> {
+        let ledger = Some(self.ledger()).filter(|ledger| 0 < ledger.as_micros());
+        match self.started.get() {
+            None => ledger,
+            Some((clock, steady)) => {
+                let elapsed = self.steady()?.saturating_sub((*steady)?);
+                Some(clock.after_us(micros(elapsed))).max(ledger)
+            }
+        }
+    }
+
+    fn accepted(&self) -> MutexGuard<'_, Option<AcceptedClock>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn after(&self, span: Duration) -> Timestamp {

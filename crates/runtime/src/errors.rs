@@ -38,6 +38,11 @@ pub fn store(error: store::Error) -> Error {
         ),
         Store::Unreachable(_) => Error::new(Code::DatabaseAway, error)
             .hint("nothing was changed; check the database and `store.url`, then try again"),
+        Store::PasswordNotSent { .. } => Error::new(Code::PasswordNotSent, error).hint(
+            "Midwatch sends a password by SCRAM only: on the server set `password_encryption = \
+             scram-sha-256`, set the role's password again, and use the method `scram-sha-256` in \
+             `pg_hba.conf`",
+        ),
         Store::InDoubt(_) => Error::new(Code::DatabaseAway, error)
             .hint("repeat it with the same idempotency key, or check first whether it took effect"),
         Store::WriteFailed(_) => Error::new(Code::DiskFailed, error)

@@ -3,12 +3,12 @@
 //! Every match is exhaustive, so that a new state in the kernel needs a word here.
 
 use api::{
-    ActorRole, ApprovalState, Disposition, LeaseState, Posture, RunOrigin, RunState, SettledState,
-    Verdict,
+    ActorRole, ApprovalState, Containment, Disposition, LeaseState, Posture, RunOrigin, RunState,
+    SettledState, Verdict,
 };
 use kernel::approval::{self, LapseReason};
 use kernel::run::{self, Origin, Outcome};
-use kernel::{Role, authority, policy_decision, posture, slot};
+use kernel::{Role, authority, backend, policy_decision, posture, slot};
 
 pub(crate) fn run_state(state: &run::State) -> RunState {
     match state {
@@ -53,6 +53,14 @@ pub(crate) fn approval_state(state: approval::State) -> ApprovalState {
         approval::State::Lapsed(LapseReason::Unsigned) => ApprovalState::Unsigned,
         approval::State::Lapsed(LapseReason::RunEnded) => ApprovalState::Cancelled,
         approval::State::Lapsed(LapseReason::NotNeeded) => ApprovalState::NotNeeded,
+    }
+}
+
+pub(crate) fn containment(containment: backend::Containment) -> Containment {
+    match containment {
+        backend::Containment::Builtin => Containment::Builtin,
+        backend::Containment::Advisory => Containment::Advisory,
+        backend::Containment::External => Containment::External,
     }
 }
 

@@ -1,16 +1,22 @@
 //! Maps the database's errors to the store's.
 
 use std::error::Error as _;
+use std::io;
 
-use deadpool_postgres::PoolError;
+use deadpool::managed::PoolError;
 use store::Error;
 use tokio_postgres::error::SqlState;
 
+use crate::scram_only::PasswordRefused;
+
 pub(crate) fn classify(error: tokio_postgres::Error) -> Error {
     let Some(reported) = error.as_db_error() else {
+        if let Some(refused) = find_io(&error).and_then(refused_password) {
+            return Error::PasswordNotSent { form: refused.form };
+        }
         let text =
             error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-        return match error.is_closed() || is_io(&error) {
+        return match error.is_closed() || find_io(&error).is_some() {
             true => Error::Unreachable(text),
             false => Error::Failed(text),
         };
@@ -34,20 +40,24 @@ pub(crate) fn classify(error: tokio_postgres::Error) -> Error {
     }
 }
 
-pub(crate) fn classify_pool(error: PoolError) -> Error {
+pub(crate) fn classify_pool(error: PoolError<Error>) -> Error {
     match error {
-        PoolError::Backend(error) => classify(error),
+        PoolError::Backend(error) => error,
         other => Error::Unreachable(other.to_string()),
     }
 }
 
-fn is_io(error: &tokio_postgres::Error) -> bool {
+fn find_io(error: &tokio_postgres::Error) -> Option<&io::Error> {
     let mut source = error.source();
     while let Some(cause) = source {
-        if cause.is::<std::io::Error>() {
-            return true;
+        if let Some(io) = cause.downcast_ref() {
+            return Some(io);
         }
         source = cause.source();
     }
-    false
+    None
+}
+
+fn refused_password(error: &io::Error) -> Option<&PasswordRefused> {
+    error.get_ref()?.downcast_ref()
 }

@@ -15,6 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_postgres::{AsyncMessage, Client};
 use tracing::debug;
 
+use crate::connect::connect;
 use crate::error::classify;
 use crate::now;
 use crate::session::{check_not_rewound, decode_chain};
@@ -51,8 +52,7 @@ pub(crate) async fn run(target: Target, shared: Arc<Shared>) {
 }
 
 async fn follow(target: &Target, shared: &Shared) -> Result<(), Error> {
-    let connected = target.config().connect(target.tls().clone()).await;
-    let (client, mut connection) = connected.map_err(classify)?;
+    let (client, mut connection) = connect(target).await?;
     let notified = Notify::new();
     let driver = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {

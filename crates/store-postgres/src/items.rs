@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use deadpool_postgres::{Pool, Transaction};
+use deadpool_postgres::Transaction;
 use store::{Due, Error, Item, Newest, Row};
 use tokio_postgres::Row as SqlRow;
 
 use crate::error::classify;
+use crate::pool::Pool;
 use crate::reads::{row, rows};
 use crate::session::unsigned;
 

@@ -9,12 +9,15 @@
 //! locks `head` again and searches the entries.
 
 mod backoff;
+mod connect;
 mod error;
 mod feed;
 mod group;
 mod items;
 mod migrate;
+mod pool;
 mod reads;
+mod scram_only;
 mod session;
 mod store;
 mod target;

@@ -1,6 +1,5 @@
 //! Queries on pooled connections.
 
-use deadpool_postgres::{Client, Pool};
 use ledger::{Chain, EntryRef, PrivateRef};
 use store::{Checkpoint, DerivedTables, Error, PAGE_ENTRIES_MAX, Page, StoredResponse};
 use tokio_postgres::types::ToSql;
@@ -9,11 +8,12 @@ use tokio_postgres::{IsolationLevel, Row as SqlRow};
 use crate::backoff::Backoff;
 use crate::error::{classify, classify_pool};
 use crate::items;
+use crate::pool::{Pool, PooledClient};
 use crate::session::{decode_chain, hash, signed, unsigned};
 
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-async fn client(pool: &Pool) -> Result<Client, Error> {
+async fn client(pool: &Pool) -> Result<PooledClient, Error> {
     pool.get().await.map_err(classify_pool)
 }
 

@@ -11,11 +11,11 @@ use ledger::{Appended, Chain, Draft, Hash, PrivateRef};
 use store::{Checkpoint, Commit, DerivedTables, Error, Page};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
-use tracing::{debug, warn};
+use tracing::warn;
 
+use crate::connect::connect_client;
 use crate::error::classify;
 use crate::group::{GroupPlan, LoadedRows, Rows, Versions};
-use crate::spawn;
 use crate::target::Target;
 
 #[derive(Debug)]
@@ -45,21 +45,9 @@ pub(crate) enum Failure {
     InDoubt(Error),
 }
 
-/// Connects, and drives the connection in a task that ends with the connection.
-pub(crate) async fn connect(target: &Target) -> Result<Client, Error> {
-    let connected = target.config().connect(target.tls().clone()).await;
-    let (client, connection) = connected.map_err(classify)?;
-    spawn(async move {
-        if let Err(error) = connection.await {
-            debug!(%error, "a database connection ended");
-        }
-    });
-    Ok(client)
-}
-
 impl Session {
     pub(crate) async fn open(target: &Target) -> Result<Session, Error> {
-        let client = connect(target).await?;
+        let (client, _) = connect_client(target).await?;
         // A reply means that the change is durable; stricter settings are kept.
         let settings = "SELECT set_config('synchronous_commit', 'on', false)
                         WHERE current_setting('synchronous_commit') = 'off'";

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Hash};
 use store::{
@@ -14,7 +13,9 @@ use store::{
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::session::{connect, find_hash};
+use crate::connect::connect_client;
+use crate::pool::{Pool, open_pool};
+use crate::session::find_hash;
 use crate::target::Target;
 use crate::writer::{Job, Task};
 use crate::{feed, items, migrate, reads, writer};
@@ -22,8 +23,6 @@ use crate::{now, spawn};
 
 /// Queued jobs, after which callers wait to queue theirs.
 const QUEUE_JOBS_MAX: usize = 4_096;
-/// The most connections in the pool for readers.
-const READERS_MAX: usize = 8;
 
 /// A store in a PostgreSQL database.
 #[derive(Debug)]
@@ -56,7 +55,7 @@ pub(crate) struct Shared {
 impl Postgres {
     /// Connects and migrates the schema. The store's tasks run in the current async runtime.
     pub async fn open(target: &Target) -> Result<Postgres, Error> {
-        let mut client = connect(target).await?;
+        let (mut client, _) = connect_client(target).await?;
         migrate::migrate(&mut client).await?;
         let first = "INSERT INTO head VALUES (1, 0, $1) ON CONFLICT DO NOTHING";
         let empty = Chain::empty().encode();
@@ -66,7 +65,7 @@ impl Postgres {
 
     /// Connects to a database that other processes write.
     pub async fn open_read_only(target: &Target) -> Result<Postgres, Error> {
-        let client = connect(target).await?;
+        let (client, _) = connect_client(target).await?;
         migrate::check(&client).await?;
         Postgres::start(target, &client, Some(Error::ReadOnly)).await
     }
@@ -89,11 +88,7 @@ impl Postgres {
             polls: AtomicU64::new(0),
             local_commit: Notify::new(),
         });
-        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(target.config().clone(), target.tls().clone(), manager);
-        let pool = Pool::builder(manager).max_size(READERS_MAX).build();
-        let pool = pool.map_err(|error| Error::Failed(error.to_string()))?;
-
+        let pool = open_pool(target.clone())?;
         let chain = reads::head(&pool).await?;
         if 0 < chain.size() && find_hash(client, chain.size()).await? != Some(chain.head()) {
             let what = format!("entry {} does not match the head of the ledger", chain.size());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::Config;
-use tokio_postgres::config::{ChannelBinding, Host, SslMode};
+use tokio_postgres::config::{ChannelBinding, Host, LoadBalanceHosts, SslMode, SslNegotiation};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Idle time after which TCP keepalive probes start.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-const KEEPALIVES_MAX: u32 = 3;
-/// A connection is closed if sent data is not acknowledged for this long.
-const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
+const DEFAULT_PORT: u16 = 5432;
 /// The database ends a transaction that is idle for this long, so that a stalled process does not block
 /// others. The process retries the transaction.
 const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(5);
@@ -31,8 +25,27 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 /// The database of a store, and how to connect to it.
 #[derive(Clone)]
 pub struct Target {
+    /// User, password and session; how to reach a server is in the other fields.
     config: Config,
+    servers: Vec<Server>,
+    ssl_mode: SslMode,
     tls: MakeRustlsConnect,
+}
+
+/// A server of the URL. All its servers have the same database.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) address: Address,
+    /// The name that its certificate must have.
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Address {
+    /// The name or address of a host, and the port.
+    Tcp(String, u16),
+    /// The path of a socket.
+    Unix(PathBuf),
 }
 
 /// A URL, password or certificate is invalid. The message contains no secrets.
@@ -44,13 +57,15 @@ pub struct InvalidTarget {
 
 impl Target {
     /// `url` is `postgres://user@host/database`, without a password, because others may read the URL.
-    /// Connections to other machines require TLS, and a password is sent to them by SCRAM only.
+    /// Connections to other machines require TLS. A password is sent by SCRAM only, and to other
+    /// machines bound to the TLS connection.
     pub fn new(
         url: &str,
         password: Option<&str>,
         ca_file: Option<&Path>,
     ) -> Result<Target, InvalidTarget> {
         let mut config = parse(url)?;
+        let servers = servers(&config)?;
         if let Some(password) = password {
             config.password(password);
         }
@@ -64,18 +79,12 @@ impl Target {
                 });
             }
             config.ssl_mode(SslMode::Require);
-            // Only SCRAM binds to the channel, so a password is never sent in any other way.
+            // A server in the middle cannot pass the proof on to the real one.
             if password.is_some() {
                 config.channel_binding(ChannelBinding::Require);
             }
         }
-        config
-            .application_name("midwatch")
-            .connect_timeout(CONNECT_TIMEOUT)
-            .keepalives_idle(KEEPALIVE_IDLE)
-            .keepalives_interval(KEEPALIVE_INTERVAL)
-            .keepalives_retries(KEEPALIVES_MAX)
-            .tcp_user_timeout(UNACKNOWLEDGED_MAX);
+        config.application_name("midwatch");
         // Options in the URL come last and win.
         let options = format!(
             "-c default_transaction_isolation=read\\ committed \
@@ -85,18 +94,29 @@ impl Target {
             config.get_options().unwrap_or_default()
         );
         config.options(options);
-        let needs_roots = config.get_ssl_mode() == SslMode::Require;
-        let tls = MakeRustlsConnect::new(tls(needs_roots, ca_file)?);
-        Ok(Target { config, tls })
+        let ssl_mode = config.get_ssl_mode();
+        let tls = MakeRustlsConnect::new(tls(ssl_mode == SslMode::Require, ca_file)?);
+        // TLS is negotiated before tokio-postgres gets the stream, which it must take as encrypted.
+        config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
+        Ok(Target { config, servers, ssl_mode, tls })
     }
 
     /// Checks the syntax of a URL, without reading certificates.
     pub fn check(url: &str) -> Result<(), InvalidTarget> {
-        parse(url).map(drop)
+        servers(&parse(url)?).map(drop)
     }
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// In the order in which they are tried.
+    pub(crate) fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    pub(crate) fn ssl_mode(&self) -> SslMode {
+        self.ssl_mode
     }
 
     pub(crate) fn tls(&self) -> &MakeRustlsConnect {
@@ -107,7 +127,7 @@ impl Target {
 /// Prints the host and the database, never the password.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Target({:?} {:?})", self.config.get_hosts(), self.config.get_dbname())
+        write!(f, "Target({:?} {:?})", self.servers, self.config.get_dbname())
     }
 }
 
@@ -120,12 +140,10 @@ impl fmt::Display for InvalidTarget {
 impl std::error::Error for InvalidTarget {}
 
 fn parse(url: &str) -> Result<Config, InvalidTarget> {
-    const HINT: &str = "write it as `postgres://user@host:5432/database`";
-    let invalid = |message: String| InvalidTarget { message, hint: HINT };
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        return Err(invalid("the store's URL must start with `postgres://`".into()));
+        return Err(invalid("the store's URL must start with `postgres://`"));
     }
-    let config = Config::from_str(url).map_err(|_| invalid("the store's URL is invalid".into()))?;
+    let config = Config::from_str(url).map_err(|_| invalid("the store's URL is invalid"))?;
     if config.get_password().is_some() {
         return Err(InvalidTarget {
             message: "the store's URL must not contain a password".into(),
@@ -133,9 +151,50 @@ fn parse(url: &str) -> Result<Config, InvalidTarget> {
         });
     }
     if config.get_hosts().is_empty() || config.get_dbname().is_none() {
-        return Err(invalid("the store's URL must name a host and a database".into()));
+        return Err(invalid("the store's URL must name a host and a database"));
+    }
+    if config.get_load_balance_hosts() != LoadBalanceHosts::Disable {
+        return Err(InvalidTarget {
+            message: "the store's URL must not set `load_balance_hosts`".into(),
+            hint: "the servers of the URL are tried in order; leave the parameter out",
+        });
     }
     Ok(config)
+}
+
+fn invalid(message: &str) -> InvalidTarget {
+    InvalidTarget {
+        message: message.into(),
+        hint: "write it as `postgres://user@host:5432/database`",
+    }
+}
+
+/// Combines the lists of hosts, addresses and ports.
+fn servers(config: &Config) -> Result<Vec<Server>, InvalidTarget> {
+    let (hosts, addresses, ports) =
+        (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    if !addresses.is_empty() && addresses.len() != hosts.len() {
+        return Err(invalid("the store's URL must have as many addresses as hosts"));
+    }
+    if 1 < ports.len() && ports.len() != hosts.len() {
+        return Err(invalid("the store's URL must have one port, or as many as hosts"));
+    }
+    let servers = hosts.iter().enumerate().map(|(index, host)| {
+        let port = ports.get(index).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
+        let name = match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(_) => String::new(),
+        };
+        let address = match (addresses.get(index), host) {
+            (Some(address), _) => Address::Tcp(address.to_string(), port),
+            (None, Host::Tcp(name)) => Address::Tcp(name.clone(), port),
+            (None, Host::Unix(directory)) => {
+                Address::Unix(directory.join(format!(".s.PGSQL.{port}")))
+            }
+        };
+        Server { address, name }
+    });
+    Ok(servers.collect())
 }
 
 fn is_local(config: &Config) -> bool {
@@ -181,7 +240,7 @@ mod tests {
     use super::*;
 
     fn check(url: &str, expected: Result<SslMode, &str>) {
-        let found = Target::new(url, None, None).map(|target| target.config.get_ssl_mode());
+        let found = Target::new(url, None, None).map(|target| target.ssl_mode);
         match (found, expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{url}"),
             (Err(found), Err(expected)) => {
@@ -206,6 +265,9 @@ mod tests {
         check("postgres://ada@localhost", Err("a host and a database"));
         check("postgres:///watch", Err("a host and a database"));
         check("postgres://ada@localhost:many/watch", Err("is invalid"));
+        check("postgres://ada@a,b/watch?hostaddr=127.0.0.1", Err("as many addresses as hosts"));
+        check("postgres://ada@a:1,b:2/watch?port=3", Err("one port, or as many as hosts"));
+        check("postgres://ada@a,b/watch?load_balance_hosts=random", Err("load_balance_hosts"));
         check("mysql://localhost/watch", Err("must start with"));
         check("hunter2", Err("must start with"));
     }

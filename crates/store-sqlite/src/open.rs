@@ -1,6 +1,6 @@
 //! Opens connections: settings, schema, and the chain at the end of the ledger.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -31,6 +31,7 @@ const STATEMENTS_CACHED: usize = 32;
 
 /// Opens the writer's connection. Creates the file and migrates its schema if necessary.
 pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
+    check_files(path)?;
     // Created here with its final permissions, which SQLite copies to the files beside it.
     let created = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     created.map_err(|error| match error.kind() {
@@ -43,6 +44,19 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
     settings(&connection).map_err(classify)?;
     migrate::migrate(&mut connection)?;
     Ok(connection)
+}
+
+/// Checks that the database and the files that SQLite keeps beside it are regular files: at a pipe it would wait.
+fn check_files(path: &Path) -> Result<(), Error> {
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        if fs::metadata(&file).is_ok_and(|found| !found.is_file()) {
+            let file = Path::new(&file).display();
+            return Err(Error::Failed(format!("`{file}` is not a regular file")));
+        }
+    }
+    Ok(())
 }
 
 /// Opens the checkpointer's connection, which copies the write-ahead log into the file.
@@ -77,6 +91,7 @@ impl FileState {
 
 /// Opens a read-only connection.
 pub(crate) fn reader(path: &Path, file_state: FileState) -> Result<Connection, Error> {
+    check_files(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | NO_MUTEX;
     let connection = match file_state {
         FileState::InUse => Connection::open_with_flags(path, flags),

@@ -73,6 +73,9 @@ pub enum Error {
     /// The database does not respond. Nothing was written.
     #[error("cannot reach the database: {0}")]
     Unreachable(String),
+    /// The database wants the password in a form that reveals it. Nothing was sent.
+    #[error("the database asked for the password {form}, so it was not sent")]
+    PasswordNotSent { form: &'static str },
     /// The connection was lost during a commit, and could not be restored in time to find out whether
     /// the commit happened.
     #[error("lost the database during a commit, which may have happened or not: {0}")]

@@ -27,9 +27,36 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 pub async fn read<T: DeserializeOwned>(
     input: &mut (impl AsyncBufRead + Unpin),
 ) -> io::Result<Option<T>> {
+    read_within(input, |_| true).await
+}
+
+/// Like [`read`], but asks `has_room` before it holds more bytes, and fails with `QuotaExceeded` if there is no room.
+pub async fn read_within<T: DeserializeOwned>(
+    input: &mut (impl AsyncBufRead + Unpin),
+    mut has_room: impl FnMut(usize) -> bool,
+) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     let mut limited = input.take(FRAME_BYTES_MAX as u64);
-    if limited.read_until(b'\n', &mut line).await? == 0 {
+    loop {
+        let piece = limited.fill_buf().await?;
+        let end = piece.iter().position(|byte| *byte == b'\n').map(|end| end + 1);
+        let piece = piece.get(..end.unwrap_or(piece.len())).unwrap_or_default();
+        let (needed, is_last) = (line.len() + piece.len(), end.is_some() || piece.is_empty());
+        if line.capacity() < needed {
+            let bytes = needed.max(2 * line.capacity()).min(FRAME_BYTES_MAX);
+            if !has_room(bytes) {
+                return Err(io::ErrorKind::QuotaExceeded.into());
+            }
+            line.reserve_exact(bytes - line.len());
+        }
+        line.extend_from_slice(piece);
+        let read = piece.len();
+        limited.consume(read);
+        if is_last {
+            break;
+        }
+    }
+    if line.is_empty() {
         return Ok(None);
     }
     if line.last() != Some(&b'\n') {
@@ -48,8 +75,18 @@ pub async fn write(
     output: &mut (impl AsyncWrite + Unpin),
     frame: &impl Serialize,
 ) -> io::Result<()> {
+    write_line(output, &line(frame)?).await
+}
+
+/// A frame as bytes.
+pub fn line(frame: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(frame)?;
     line.push(b'\n');
-    output.write_all(&line).await?;
+    Ok(line)
+}
+
+/// Writes the bytes of one frame and flushes them.
+pub async fn write_line(output: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> io::Result<()> {
+    output.write_all(line).await?;
     output.flush().await
 }

@@ -19,6 +19,7 @@ mod patterns;
 mod process;
 mod scripted_backend;
 mod simulation;
+mod stops;
 mod store;
 mod store_view;
 mod summary;

@@ -36,7 +36,7 @@ const BUSY_SCHEDULES: u64 = 4;
 #[derive(Debug)]
 pub(super) struct Simulation {
     pub(super) dice: Dice,
-    data: TempDir,
+    pub(super) data: TempDir,
     pub(super) store: Arc<FaultyStore>,
     pub(super) clock: Arc<SimClock>,
     pub(super) backend: Arc<ScriptedBackend>,
@@ -179,7 +179,8 @@ impl Simulation {
             36..58 => self.advance(20_000).await,
             58..72 => self.advance(200_000).await,
             72..75 => self.advance(1_500_000).await,
-            75..84 => Ok(self.jump()),
+            75..82 => Ok(self.jump()),
+            82..84 => self.stop_without_store().await,
             84..90 => self.crash().await,
             90..92 => self.stop().await,
             92..94 => self.take_over().await,

@@ -19,6 +19,8 @@ pub(super) struct Summary {
     pub(super) jumps: u64,
     pub(super) crashes: u64,
     pub(super) stops: u64,
+    /// Freezes and cancels while the store failed.
+    pub(super) unrecorded_stops: u64,
     pub(super) takeovers: u64,
     /// Processes that ended because of a fault of the store.
     pub(super) ended: u64,
@@ -52,6 +54,7 @@ impl Summary {
         self.jumps += other.jumps;
         self.crashes += other.crashes;
         self.stops += other.stops;
+        self.unrecorded_stops += other.unrecorded_stops;
         self.takeovers += other.takeovers;
         self.ended += other.ended;
         self.reads += other.reads;

@@ -113,10 +113,13 @@ async fn every_misbehaviour_ends_with_a_reason() {
     }
     assert!(elsewhere.asked().is_empty(), "the redirect was followed");
 
-    let server = StandIn::new([Act::Hang]);
-    let time_max = Duration::from_millis(200);
-    let result = World::new().run(Attempt { time_max, ..hook(&server.url(), true) }).await;
-    assert!(describe(&result.outcome).starts_with("timeout indeterminate:"));
+    // Never a byte, or one byte after the other without end.
+    for act in [Act::Hang, Act::Drip] {
+        let server = StandIn::new([act]);
+        let time_max = Duration::from_millis(200);
+        let result = World::new().run(Attempt { time_max, ..hook(&server.url(), true) }).await;
+        assert!(describe(&result.outcome).starts_with("timeout indeterminate:"));
+    }
 }
 
 /// In every spelling, addresses outside the internet are refused.
@@ -156,10 +159,24 @@ async fn g1_internal_addresses_are_refused_before_a_connection() {
             "{host}: {outcome}"
         );
     }
-    for host in ["[::]", "0.0.0.0", "255.255.255.255", "224.0.0.1"] {
+    // Reserved, link-local and metadata addresses, for an agent that may use private networks too.
+    for host in [
+        "[::]",
+        "0.0.0.0",
+        "255.255.255.255",
+        "224.0.0.1",
+        "169.254.169.254",
+        "2852039166",
+        "0xa9fea9fe",
+        "0251.0376.0251.0376",
+        "[::ffff:169.254.169.254]",
+        "[fe80::1]",
+        "[fd00:ec2::254]",
+        "100.100.100.200",
+    ] {
         let result = World::new().run(hook(&format!("http://{host}:{port}/"), true)).await;
         let outcome = describe(&result.outcome);
-        assert!(outcome.starts_with("not_allowed permanent:"), "{host} is reserved: {outcome}");
+        assert!(outcome.starts_with("not_allowed permanent:"), "{host}: {outcome}");
     }
     assert!(server.asked().is_empty());
     for url in ["file:///etc/passwd", "unix:/run/docker.sock", "http://a@127.0.0.1/", "gopher://x"]

@@ -88,7 +88,7 @@ pub fn reserve_number(number: u64) -> ScheduleAdd {
         when: When { at: Some(format_instant(END_US)), ..When::default() },
         action: Action {
             tool: Some(RESERVATION_TOOL.to_owned()),
-            payload: Some("{}".to_owned()),
+            payload: "{}".parse().ok(),
             ..Action::default()
         },
         paused: true,

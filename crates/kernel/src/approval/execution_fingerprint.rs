@@ -1,5 +1,5 @@
-//! The execution fingerprint of a plan: the program file, working directory and environment variables that
-//! its effect depends on.
+//! The execution fingerprint of a plan: the program file, the files that its arguments name, the working directory and
+//! the environment variables that its effect depends on.
 //!
 //! It is taken when approval is requested and again before the run starts, so a change between the two is
 //! detected. It holds hashes of variables, never their values.
@@ -21,6 +21,9 @@ const DIRECTORY: &str = "directory";
 #[serde(deny_unknown_fields)]
 pub struct ExecutionFingerprint {
     pub program: Executable,
+    /// The SHA-256 of each file that an argument names, such as the script in `sh job.sh`, by its name there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, String>,
     /// The working directory, if the agent has one configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<Directory>,
@@ -46,11 +49,12 @@ pub struct Directory {
 }
 
 impl ExecutionFingerprint {
-    /// The names of its parts: the program, the directory, and each variable.
+    /// The names of its parts: the program, each file, the directory, and each variable.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         let directory = self.directory.as_ref().map(|_| DIRECTORY);
-        let variables = self.variables.keys().map(String::as_str);
-        [PROGRAM].into_iter().chain(directory).chain(variables)
+        let (files, variables) = (self.arguments.keys(), self.variables.keys());
+        let files = files.map(String::as_str);
+        [PROGRAM].into_iter().chain(files).chain(directory).chain(variables.map(String::as_str))
     }
 
     /// The names of the parts that differ from an earlier fingerprint; all of them if there was none.
@@ -60,15 +64,25 @@ impl ExecutionFingerprint {
         if self.program != before.program {
             changed.push(PROGRAM.to_owned());
         }
+        add_changed(&mut changed, &before.arguments, &self.arguments);
         if self.directory != before.directory {
             changed.push(DIRECTORY.to_owned());
         }
-        let names = before.variables.keys().chain(self.variables.keys());
-        for name in names.filter(|name| self.variables.get(*name) != before.variables.get(*name)) {
-            if !changed.contains(name) {
-                changed.push(name.clone());
-            }
-        }
+        add_changed(&mut changed, &before.variables, &self.variables);
         changed
+    }
+}
+
+/// Adds the names whose hashes differ.
+fn add_changed(
+    changed: &mut Vec<String>,
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+) {
+    let names = before.keys().chain(after.keys());
+    for name in names.filter(|name| before.get(*name) != after.get(*name)) {
+        if !changed.contains(name) {
+            changed.push(name.clone());
+        }
     }
 }

@@ -17,6 +17,7 @@ use crate::run::{self, Occurrence, Queued, Run, effective_tier};
 use crate::slot::{Disposition, Reason, Slot, SlotOutcome};
 use crate::tick::Tick;
 use crate::time::Timestamp;
+use crate::tool::ToolStats;
 use crate::{EventBody, RunId, ScheduleId};
 
 /// Longest chain of schedules that depend on each other.
@@ -92,9 +93,13 @@ pub enum Refusal {
     #[error("agent `{agent}` has tier {min}, and a schedule may only raise it")]
     TierTooLow { agent: AgentName, min: Tier },
     #[error(
-        "a person gave a schedule of agent `{agent}` tier {min}; only a person may add one with a lower tier"
+        "a person gave a schedule {of} tier {min}; only a person may add one with a lower tier"
     )]
-    TierWasRaised { agent: AgentName, min: Tier },
+    TierWasRaised {
+        /// The agent that it prompts, or the tool that it calls.
+        of: String,
+        min: Tier,
+    },
     #[error("agent `{0}` gets prompts as an argument, which every user of the machine can read")]
     PromptVisible(AgentName),
     #[error("{what}")]
@@ -141,6 +146,8 @@ pub struct ScheduleContext<'a> {
     pub progress: Option<&'a Progress>,
     /// The agent that the definition names.
     pub agent: Option<&'a Agent>,
+    /// The tool that the definition calls, if it is known.
+    pub tool: Option<&'a ToolStats>,
     /// The chain of schedules that the definition depends on, nearest first.
     pub upstream: &'a [(ScheduleId, Schedule, Progress)],
     /// The slot of a manual start with the same key.
@@ -531,8 +538,8 @@ impl ScheduleContext<'_> {
 }
 
 impl ScheduleContext<'_> {
-    /// Agents and assistants may not avoid the tier that people gave the schedules of an agent by writing
-    /// another schedule with a lower one.
+    /// Agents and assistants may not avoid the tier that people gave the schedules of an agent, or with calls of a
+    /// tool, by writing another schedule with a lower one.
     fn check_raised_tier(&self, command: &Command) -> Result<(), Refusal> {
         let definition = match (command, self.schedule) {
             (Command::Add { definition, .. }, None) => definition,
@@ -543,10 +550,21 @@ impl ScheduleContext<'_> {
             }
             _ => return Ok(()),
         };
-        let Some(agent) = self.agent else { return Ok(()) };
-        let raised = agent.raised_tier().filter(|min| effective_tier(definition, agent) < *min);
-        let refuse = |min| Err(Refusal::TierWasRaised { agent: agent.name.clone(), min });
-        raised.map_or(Ok(()), refuse)
+        let (raised, tier, of) = match (&definition.action, self.agent, self.tool) {
+            (Action::Prompt { .. }, Some(agent), _) => {
+                let tier = effective_tier(definition, agent);
+                (agent.raised_tier(), tier, format!("of agent `{}`", agent.name))
+            }
+            (Action::Tool { tool, .. }, _, Some(stats)) => {
+                let tier = definition.tier.unwrap_or(Tier::ReadOnly);
+                (stats.raised_tier(), tier, format!("that calls `{tool}`"))
+            }
+            _ => return Ok(()),
+        };
+        match raised.filter(|min| tier < *min) {
+            Some(min) => Err(Refusal::TierWasRaised { of, min }),
+            None => Ok(()),
+        }
     }
 
     /// An assistant may do for its person what policy allows, but not loosen the limits that people have set
@@ -633,10 +651,14 @@ fn is_person(actor: &Actor) -> bool {
 }
 
 impl Definition {
-    /// The tier that it gives the schedules of its agent, if it has one.
+    /// The tier that it gives the schedules of its agent, or with calls of its tool, if it has one.
     fn tier_raise(&self) -> Option<TierRaise> {
-        let (agent, tier) = (self.action.agent()?.clone(), self.tier?);
-        (Tier::ReadOnly < tier).then_some(TierRaise { agent, tier })
+        let tier = self.tier.filter(|tier| Tier::ReadOnly < *tier)?;
+        Some(match &self.action {
+            Action::Prompt { agent, .. } => TierRaise::Agent { agent: agent.clone(), tier },
+            // A longer name is that of no tool.
+            Action::Tool { tool, .. } => TierRaise::Tool { tool: tool.parse().ok()?, tier },
+        })
     }
 
     /// Whether a limit of the other definition is raised or dropped.

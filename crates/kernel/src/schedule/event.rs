@@ -15,6 +15,7 @@ use crate::progress::{NextFire, Progress};
 use crate::run::Run;
 use crate::slot::{self, Disposition, Reason, Source, Timing};
 use crate::time::Timestamp;
+use crate::tool::{ToolName, ToolStats};
 use crate::{Noun, RunId, ScheduleId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,13 +48,68 @@ pub struct Added {
     pub next_fire: NextFire,
 }
 
-/// A person gave a schedule of this agent this tier. Agents and assistants then add no schedule for the agent
-/// with a lower one.
+/// A person gave a schedule this tier. Agents and assistants then add no schedule with a lower one for the same
+/// agent, or with calls of the same tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TierRaise {
-    pub agent: AgentName,
-    pub tier: Tier,
+#[serde(untagged, deny_unknown_fields)]
+pub enum TierRaise {
+    Agent { agent: AgentName, tier: Tier },
+    Tool { tool: ToolName, tier: Tier },
+}
+
+impl TierRaise {
+    pub(crate) const fn tier(&self) -> Tier {
+        match self {
+            TierRaise::Agent { tier, .. } | TierRaise::Tool { tier, .. } => *tier,
+        }
+    }
+
+    /// Whether it is about the agent of this name.
+    pub(crate) fn is_of_agent(&self, name: &AgentName) -> bool {
+        matches!(self, TierRaise::Agent { agent, .. } if agent == name)
+    }
+
+    /// Whether it is about the tool of this name.
+    pub(crate) fn is_of_tool(&self, name: &str) -> bool {
+        matches!(self, TierRaise::Tool { tool, .. } if tool.as_str() == name)
+    }
+}
+
+/// How many schedules of an agent, or with calls of a tool, people gave each tier above 0.
+#[derive(Debug)]
+pub(crate) struct RaiseCounts<'a> {
+    pub(crate) to_1: &'a mut u32,
+    pub(crate) to_2: &'a mut u32,
+}
+
+impl RaiseCounts<'_> {
+    /// Counts the raises of an event that are about the same agent or tool.
+    pub(crate) fn count(mut self, event: &Event, is_ours: impl Fn(&TierRaise) -> bool) {
+        let (raises, lowers) = event.tier_raises();
+        if let Some(raise) = lowers.filter(|raise| is_ours(raise)) {
+            self.change(raise.tier(), |count| count.saturating_sub(1));
+        }
+        if let Some(raise) = raises.filter(|raise| is_ours(raise)) {
+            self.change(raise.tier(), |count| count.saturating_add(1));
+        }
+    }
+
+    fn change(&mut self, tier: Tier, change: fn(u32) -> u32) {
+        match tier {
+            Tier::ReadOnly => {}
+            Tier::LocalWrite => *self.to_1 = change(*self.to_1),
+            Tier::External => *self.to_2 = change(*self.to_2),
+        }
+    }
+}
+
+/// The highest tier that is counted.
+pub(crate) const fn highest_raise(to_1: u32, to_2: u32) -> Option<Tier> {
+    match (to_1, to_2) {
+        (0, 0) => None,
+        (_, 0) => Some(Tier::LocalWrite),
+        (_, _) => Some(Tier::External),
+    }
 }
 
 /// The agent that added a schedule.
@@ -136,6 +192,8 @@ pub enum MovedWhy {
     Finished,
     /// The time zone's rules changed since the next slot was computed.
     TzRebased,
+    /// Slots were decided by a clock that was ahead, and a maintainer accepted the corrected one.
+    ClockCorrected,
 }
 
 /// A backfill of past slots was started.
@@ -296,21 +354,25 @@ impl Event {
         upstream.into_iter().chain(former)
     }
 
-    /// The rows of the run and the agents that count an added, changed or removed schedule.
+    /// The rows of the run, the agents and the tools that count an added, changed or removed schedule.
     fn counting_rows(&self) -> impl Iterator<Item = ChangedRow> {
         let run = match self {
             Event::Added(added) => added.added_by_agent.as_ref().and_then(|by| by.run.as_ref()),
             _ => None,
         };
         let (raises, lowers) = self.tier_raises();
-        let mut agents: Vec<&AgentName> = self.adding_agent().into_iter().collect();
-        for agent in [raises, lowers].into_iter().flatten().map(|raise| &raise.agent) {
-            if !agents.contains(&agent) {
-                agents.push(agent);
+        let mut rows: Vec<ChangedRow> =
+            self.adding_agent().into_iter().map(ChangedRow::existing::<Agent>).collect();
+        for raise in [raises, lowers].into_iter().flatten() {
+            let row = match raise {
+                TierRaise::Agent { agent, .. } => ChangedRow::existing::<Agent>(agent),
+                TierRaise::Tool { tool, .. } => ChangedRow::existing::<ToolStats>(tool),
+            };
+            if !rows.contains(&row) {
+                rows.push(row);
             }
         }
-        let run = run.map(ChangedRow::existing::<Run>);
-        run.into_iter().chain(agents.into_iter().map(ChangedRow::existing::<Agent>))
+        run.map(ChangedRow::existing::<Run>).into_iter().chain(rows)
     }
 
     /// The agent that adds the schedule, or had added the removed one.
@@ -324,7 +386,7 @@ impl Event {
     }
 
     /// The tier that a person gives the schedule, and the one that a person takes back.
-    pub(crate) const fn tier_raises(&self) -> (Option<&TierRaise>, Option<&TierRaise>) {
+    const fn tier_raises(&self) -> (Option<&TierRaise>, Option<&TierRaise>) {
         match self {
             Event::Added(added) => (added.raises.as_ref(), None),
             Event::Changed(changed) => (changed.raises.as_ref(), changed.lowers.as_ref()),

@@ -7,6 +7,7 @@ use kernel::schedule::terms::Terms;
 use kernel::schedule::{
     Action, AgentCaller, CallingRun, Command, Definition, Event, Schedule, ScheduleContext, decide,
 };
+use kernel::tool::ToolStats;
 use kernel::{Actor, EventBody, Principal, Role, RunId, Tables};
 
 use crate::support::{Op, World, at, every};
@@ -52,6 +53,7 @@ fn check_with(
         schedule: None,
         progress: None,
         agent: Some(&agent),
+        tool: None,
         upstream: &[],
         fired: None,
         caller: Some(maker),
@@ -122,6 +124,7 @@ fn by_token(of: &str, reaches_others: bool, command: impl Fn(&World) -> Command)
         schedule: Some(&schedule).filter(|_| !is_add),
         progress: progress.as_ref().filter(|_| !is_add),
         agent: Some(&target),
+        tool: None,
         upstream: &[],
         fired: None,
         caller: Some(AgentCaller {
@@ -193,6 +196,7 @@ fn assistant_manages_schedules_but_starts_no_backfill() {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: None,
+            tool: None,
             upstream: &[],
             fired: None,
             caller: None,
@@ -329,6 +333,69 @@ fn runners_cannot_avoid_a_tier_that_a_person_raised() {
     assert_eq!(agent.raised_tier(), None);
 }
 
+#[test]
+fn assistants_cannot_avoid_a_tier_that_a_person_gave_calls_of_a_tool() {
+    use kernel::backend::Tier::{External, LocalWrite, ReadOnly};
+    let tables = &mut Tables::default();
+    let refused = "no: a person gave a schedule that calls `schedule_list` tier 2; only a person may add one with a lower tier";
+    type Step<'a> = (&'a str, u8, &'a str, &'a str, Option<kernel::backend::Tier>, &'a str);
+    let story: [Step<'_>; 13] = [
+        ("mcp:mia", 1, "add", "schedule_list", None, "none"),
+        ("mcp:mia", 2, "add", "schedule_list", Some(External), "none"),
+        ("mia", 3, "add", "schedule_list", Some(External), "2"),
+        ("mcp:mia", 4, "add", "schedule_list", None, refused),
+        ("mcp:mia", 4, "add", "schedule_list", Some(LocalWrite), refused),
+        ("mcp:mia", 4, "add", "run_list", None, "2"),
+        // Neither a change to this tool nor another payload is a way around it; another name is none.
+        ("mcp:mia", 4, "edit", "schedule_list", Some(ReadOnly), refused),
+        ("mcp:mia", 1, "edit", "schedule_list", None, refused),
+        ("mcp:mia", 1, "rename", "schedule_list", None, "2"),
+        ("mcp:mia", 5, "add", "schedule_list", Some(External), "2"),
+        // Only a person ends it.
+        ("mia", 6, "add", "schedule_list", None, "2"),
+        ("mia", 3, "edit", "run_list", None, "none"),
+        ("mcp:mia", 7, "add", "schedule_list", None, "none"),
+    ];
+    for (step, (by, number, what, tool, tier, expected)) in story.into_iter().enumerate() {
+        let id = format!("sch_0000000{number}").parse().unwrap();
+        let payload = if what == "edit" { "{\"limit\": 2}" } else { "{}" };
+        let definition = Definition {
+            name: if what == "rename" { "other" } else { "calls" }.to_owned(),
+            action: Action::Tool { tool: tool.to_owned(), payload: payload.into(), hash: None },
+            tier,
+            ..World::new(every(60), Terms::default()).definition
+        };
+        let person = Actor::token_holder("mia".parse().unwrap(), Role::Operator);
+        let actor = if by == "mia" { person } else { person.into_assistant() };
+        let context = ScheduleContext {
+            id: &id,
+            schedule: tables.get::<Schedule>(&id),
+            progress: tables.get::<Progress>(&id),
+            agent: None,
+            tool: tables.get::<ToolStats>(&tool.parse().unwrap()),
+            upstream: &[],
+            fired: None,
+            caller: None,
+            now: at(1),
+        };
+        let definition = Box::new(definition);
+        let command = match what {
+            "add" => Command::Add { definition, paused: false },
+            _ => Command::Edit { definition },
+        };
+        let done = match decide(context, &actor, command) {
+            Ok(events) => {
+                events.iter().for_each(|event| tables.apply(event));
+                let stats = tables.get::<ToolStats>(&"schedule_list".parse().unwrap());
+                let raised = stats.and_then(ToolStats::raised_tier);
+                raised.map_or("none".to_owned(), |tier| tier.to_string())
+            }
+            Err(refusal) => format!("no: {refusal}"),
+        };
+        assert_eq!(done, expected, "step {step}: {by} {what} {number}");
+    }
+}
+
 /// Returns the tier that people gave the agent's schedules after the step, or the refusal.
 fn take_step(
     tables: &mut Tables,
@@ -365,6 +432,7 @@ fn take_step(
         schedule: schedule.as_ref(),
         progress: progress.as_ref(),
         agent: Some(&agent),
+        tool: None,
         upstream: &[],
         fired: None,
         caller: is_agent.then_some(caller),

@@ -1,5 +1,7 @@
 //! An approval is requested once, decided once, and allows one start of one plan.
 
+use std::collections::BTreeMap;
+
 use kernel::agent::DENIALS_MAX;
 use kernel::approval::{
     APPROVE_WITHIN_US, Command, Directory, EXECUTE_WITHIN_US, Executable, ExecutionFingerprint,
@@ -173,6 +175,7 @@ fn a_plan_that_changed_after_approval_does_not_start() {
 fn fingerprint(program: &str, inode: &str, variables: &[(&str, &str)]) -> ExecutionFingerprint {
     ExecutionFingerprint {
         program: Executable { path: "/bin/tool".to_owned(), sha256: program.to_owned() },
+        arguments: BTreeMap::new(),
         directory: Some(Directory { device: "1".to_owned(), inode: inode.to_owned() }),
         variables: variables
             .iter()
@@ -186,6 +189,10 @@ fn a_changed_execution_fingerprint_voids_the_approval() {
     const PATH: (&str, &str) = ("PATH", "p");
     const TZ: (&str, &str) = ("TZ", "t");
     let before = || fingerprint("aa", "7", &[PATH, TZ]);
+    let with_script = |hash: &str| ExecutionFingerprint {
+        arguments: BTreeMap::from([("job.sh".to_owned(), hash.to_owned())]),
+        ..before()
+    };
     let not = "lapsed changed, cancelled (the plan is not the approved one";
     let changed = |parts: &str| format!("{not}: changed since the request: {parts})");
     let missing = || Err(Cause::new("not_started", "there is no program"));
@@ -205,6 +212,10 @@ fn a_changed_execution_fingerprint_voids_the_approval() {
             Ok(Some(fingerprint("bb", "7", &[PATH, TZ, ("X", "x")]))),
             changed("program, X"),
         ),
+        (Ok(Some(with_script("ss"))), Ok(Some(with_script("ss"))), STARTED.to_owned()),
+        (Ok(Some(with_script("ss"))), Ok(Some(with_script("tt"))), changed("job.sh")),
+        (Ok(Some(with_script("ss"))), Ok(Some(before())), changed("job.sh")),
+        (Ok(Some(before())), Ok(Some(with_script("ss"))), changed("job.sh")),
         (Ok(Some(before())), Ok(None), format!("{not})")),
         (Ok(Some(before())), missing(), gone.to_owned()),
         // Requested by a version without fingerprints.

@@ -268,6 +268,7 @@ impl World {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: Some(&agent_row),
+            tool: None,
             upstream: &[],
             caller: None,
             fired: None,

@@ -457,6 +457,7 @@ fn schedule_depends_on_an_existing_one_and_never_on_itself() {
             schedule: None,
             progress: None,
             agent: world.agent.as_ref(),
+            tool: None,
             upstream,
             fired: None,
             caller: None,

@@ -56,6 +56,13 @@ fn only_these_events_send_a_notice() {
             format!("midwatch approval show {APPROVAL}"),
         ),
         (
+            "approval.asked.1.footing-arguments.json",
+            "approval_asked",
+            APPROVAL,
+            "Run run_00064b4b6d9a4000000000000000000a of agent ada waits for approval.".to_owned(),
+            format!("midwatch approval show {APPROVAL}"),
+        ),
+        (
             "approval.asked.1.facts.json",
             "approval_asked",
             APPROVAL,

@@ -351,6 +351,7 @@ impl World {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: Some(&agent),
+            tool: None,
             upstream: &[],
             fired: None,
             caller: None,

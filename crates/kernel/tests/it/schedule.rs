@@ -290,6 +290,7 @@ fn note_and_key_lengths_are_limited() {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: None,
+            tool: None,
             upstream: &[],
             fired: None,
             caller: None,

@@ -353,6 +353,7 @@ impl World {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: self.agent.as_ref(),
+            tool: None,
             upstream: &[],
             caller: None,
             fired: fired.as_ref(),

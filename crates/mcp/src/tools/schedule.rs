@@ -1,7 +1,7 @@
 //! Tools for schedules and the outcome of their slots.
 
 use api::{
-    Action, Error, EventTrigger, ScheduleAdd, ScheduleEdit, ScheduleList, SchedulePause,
+    Action, Error, EventTrigger, Payload, ScheduleAdd, ScheduleEdit, ScheduleList, SchedulePause,
     ScheduleRemove, ScheduleResume, ScheduleShow, Terms, When, Why,
 };
 use rmcp::model::JsonObject;
@@ -153,33 +153,33 @@ struct ScheduleCreateInput {
 }
 
 impl ScheduleCreateInput {
-    fn into_request(self, dry_run: bool) -> ScheduleAdd {
+    fn into_request(self, dry_run: bool) -> Result<ScheduleAdd, Error> {
         let ScheduleCreateInput { name, agent, prompt, tool, payload, tier, .. } = self;
         let ScheduleCreateInput { cron, every, daily, at, tz, after, event, .. } = self;
         let ScheduleCreateInput { per_day, max_fires, overlap, missed, sensitive, .. } = self;
-        ScheduleAdd {
+        Ok(ScheduleAdd {
             name,
             when: When { cron, every, daily, at, tz, ..When::default() },
             event_trigger: EventTrigger { after, event, ..EventTrigger::default() },
-            action: Action { agent, prompt, tool, payload: payload.map(payload_text) },
+            action: Action { agent, prompt, tool, payload: payload_text(payload)? },
             sensitive: sensitive.unwrap_or(false),
             tier,
             terms: Terms { per_day, max_fires, overlap, missed, ..Terms::default() },
             paused: false,
             dry_run,
-        }
+        })
     }
 }
 
-fn payload_text(payload: JsonObject) -> String {
-    Value::Object(payload).to_string()
+fn payload_text(payload: Option<JsonObject>) -> Result<Option<Payload>, Error> {
+    payload.map(|fields| Value::Object(fields).try_into()).transpose()
 }
 
 impl ToolInput for ScheduleCreateInput {
     const CHANGES: bool = true;
 
     async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        to_json(&context.change(self.into_request(false)).await?)
+        to_json(&context.change(self.into_request(false)?).await?)
     }
 }
 
@@ -190,7 +190,7 @@ struct SchedulePreviewInput(ScheduleCreateInput);
 
 impl ToolInput for SchedulePreviewInput {
     async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let request = self.0.into_request(true);
+        let request = self.0.into_request(true)?;
         let mut answer = to_json(&context.read(request).await?)?;
         let created = answer.as_object_mut().and_then(|fields| fields.remove("created"));
         Ok(with_field(answer, "would_create", created))
@@ -248,7 +248,7 @@ impl ToolInput for ScheduleUpdateInput {
             id,
             name,
             when: (when != When::default()).then_some(when),
-            action: Action { agent, prompt, tool, payload: payload.map(payload_text) },
+            action: Action { agent, prompt, tool, payload: payload_text(payload)? },
             tier,
             terms: Terms { per_day, ..Terms::default() },
             ..ScheduleEdit::default()

@@ -148,7 +148,7 @@ impl ToolInput for Create {
             when: cron_in_utc(native_cron),
             action: Action {
                 tool: Some(tool),
-                payload: Some(payload.to_string()),
+                payload: Some(payload.try_into()?),
                 ..Action::default()
             },
             tier: Some(tier),
@@ -217,7 +217,7 @@ impl ToolInput for Modify {
             .map(|cron| astra::to_native_cron(&cron))
             .transpose()?
             .map(cron_in_utc);
-        let payload = self.payload.map(|payload| Value::Object(payload).to_string());
+        let payload = self.payload.map(|fields| Value::Object(fields).try_into()).transpose()?;
         let action = Action { tool: self.target_tool, payload, ..Action::default() };
         let terms = Terms { per_day: self.per_day_budget, ..Terms::default() };
         if when.is_none() && action == Action::default() && terms == Terms::default() {

@@ -13,12 +13,11 @@ use crate::access::send;
 use crate::context::{Context, display_path};
 use crate::daemon;
 use crate::environment;
-use crate::output::Output;
 
 const EVERY: &str = "10s";
 const WAIT_MS: u32 = 20_000;
 
-pub(super) async fn run(output: Output) -> Result<ExitCode, Error> {
+pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let directory = tempfile::Builder::new().prefix("midwatch-demo-").tempdir();
     let directory = directory.map_err(|error| {
         Error::new(Code::Failed, format!("a temporary directory cannot be created: {error}"))
@@ -29,7 +28,9 @@ pub(super) async fn run(output: Output) -> Result<ExitCode, Error> {
     environment.insert("MIDWATCH_LOG_LEVEL".to_owned(), "warn".to_owned());
     // The default port is left to a real daemon.
     environment.insert("MIDWATCH_HTTP_LISTEN".to_owned(), String::new());
-    let context = Context::new(Some(directory.path().to_owned()), None, environment, output)?;
+    let (output, view) = (context.output, context.view.clone());
+    let data = Some(directory.path().to_owned());
+    let context = Context::new(data, None, environment, output, view)?;
     let (ready, is_ready) = oneshot::channel();
     let narrated = async {
         match is_ready.await {

@@ -14,13 +14,15 @@ use rustix::fs::Access;
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::support::render::{count_of, entries, table};
+use super::support::render::{count_of, entries};
+use super::support::wrap::wrap;
 use crate::access::send;
 use crate::config::Loaded;
 use crate::context::Context;
 use crate::daemon::tcp_sockets::listeners;
 use crate::local_checks;
 use crate::storage::Storage;
+use crate::view::View;
 
 /// Free disk space below which there is a warning.
 const FREE_BYTES_MIN: u64 = 500 << 20;
@@ -66,7 +68,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
         checks.push(check_checkpoint_copy(loaded, signed).await);
     }
     let is_wrong = checks.iter().any(|check| check.result == CheckResult::Wrong);
-    context.output.show(&Answer { checks }, render);
+    context.output.show(&Answer { checks }, |answer| render(answer, &context.view));
     Ok(if is_wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -173,6 +175,9 @@ impl StartupChecks {
             Is::Clock => opened.map(|_| "not behind the ledger".to_owned())?,
             Is::ClockAhead => opened.map(|_| "not far ahead of the ledger".to_owned())?,
             Is::Approvers => opened.map(|_| "enough approvers are set up".to_owned())?,
+            Is::ScheduleApprovers => {
+                opened.map(|_| "enough people besides authors can approve".to_owned())?
+            }
         };
         Some(Check::ok(check.name(), detail))
     }
@@ -220,8 +225,9 @@ fn check_separation(context: &Context) -> Option<Check> {
         false => Check::ok(name, "agents run as another user than you"),
         true => Check::warning(
             name,
-            "agents run as your user and can read and change your files and this data",
-            "run the daemon as a separate user, and give commands as that user",
+            "rules are advisory for `command` agents: they run as your user",
+            "they can read and change your files and this data; run the daemon as a separate user, and give commands as \
+             that user",
         ),
     })
 }
@@ -236,22 +242,28 @@ fn check_port(loaded: &Loaded) -> Option<Check> {
     Some(Check::warning("port", found, hint))
 }
 
-fn render(answer: &Answer) -> String {
-    let rows = answer.checks.iter().map(|check| {
+/// The columns of the results before the checks.
+const RESULT_COLUMNS: usize = 9;
+
+/// One line per check, with what to do about it below.
+fn render(answer: &Answer, view: &View) -> String {
+    let indent = " ".repeat(RESULT_COLUMNS);
+    let width = view.width.saturating_sub(RESULT_COLUMNS);
+    let lines = answer.checks.iter().map(|check| {
         let result = match check.result {
             CheckResult::Ok => "ok",
             CheckResult::Warning => "WARNING",
             CheckResult::Wrong => "WRONG",
         };
-        [result.to_owned(), check.name.to_owned(), check.detail.clone()]
+        // Below the first line there may be an excerpt of a file, which stays as it is.
+        let (found, excerpt) = check.detail.split_once('\n').unwrap_or((&check.detail, ""));
+        let found = wrap(&format!("{}: {found}", check.name), width, "");
+        let hint = check.hint.as_ref().map(|hint| wrap(&format!("→ {hint}"), width, "  "));
+        let below = excerpt.lines().map(str::to_owned).chain(hint);
+        let text = std::iter::once(found).chain(below).collect::<Vec<_>>().join("\n");
+        format!("{result:<RESULT_COLUMNS$}{}", text.replace('\n', &format!("\n{indent}")))
     });
-    let mut text = table(["RESULT", "CHECK", "FOUND"], rows);
-    for check in &answer.checks {
-        if let Some(hint) = &check.hint {
-            text.push_str(&format!("\n{}: {hint}", check.name));
-        }
-    }
-    text
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 impl Check {

@@ -10,6 +10,7 @@ use super::support::lease::frozen_by;
 use super::support::stop;
 use crate::access::{Stopped, send_stop};
 use crate::context::Context;
+use crate::view::View;
 
 /// Cancel every running run and start none until `midwatch thaw`
 ///
@@ -26,13 +27,15 @@ pub(super) async fn run(context: &Context, freeze: Freeze) -> Result<ExitCode, E
     let note = freeze.reason.as_deref();
     let request = api::Freeze { note: freeze.reason.clone() };
     match send_stop(context, request, StopTarget::Installation, note).await? {
-        Stopped::Answered(answer) => context.output.show(&answer, render),
+        Stopped::Answered(answer) => {
+            context.output.show(&answer, |answer| render(answer, &context.view));
+        }
         Stopped::Marked(why) => stop::show_marked(context, &why),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(answer: &AuthorityChanged) -> String {
+fn render(answer: &AuthorityChanged, view: &View) -> String {
     match answer {
         AuthorityChanged { recorded: false, .. } => {
             "frozen: running runs are cancelled, and none starts until `midwatch thaw`\n\
@@ -42,6 +45,8 @@ fn render(answer: &AuthorityChanged) -> String {
         AuthorityChanged { changed: true, .. } => {
             "frozen: running runs are cancelled, and none starts until `midwatch thaw`".into()
         }
-        AuthorityChanged { authority, .. } => format!("already frozen{}", frozen_by(authority)),
+        AuthorityChanged { authority, .. } => {
+            format!("already frozen{}", frozen_by(authority, view))
+        }
     }
 }

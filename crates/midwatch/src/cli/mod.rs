@@ -27,6 +27,7 @@ mod token;
 mod up;
 mod why;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,7 +38,8 @@ use runtime::{Clock, SystemClock};
 use tokio::runtime::Builder;
 
 use crate::context::Context;
-use crate::output::{Format, Output};
+use crate::output::{self, Format, Output};
+use crate::view::View;
 use crate::{environment, local_checks, logs};
 use support::command_line::{report, subcommands, usage_error};
 
@@ -64,6 +66,10 @@ pub struct Cli {
     /// [env: MIDWATCH_STORE_URL] [default: `store.url` of the configuration]
     #[arg(long, global = true, value_name = "URL", help_heading = COMMON)]
     store: Option<String>,
+
+    /// Print exact times in UTC
+    #[arg(long, global = true, help_heading = COMMON)]
+    utc: bool,
 
     /// Print one JSON document instead of text
     #[arg(long, global = true, help_heading = COMMON)]
@@ -139,7 +145,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(error) => return report(&error, &subcommands, &output),
     };
-    match dispatch(cli, output) {
+    let done = dispatch(cli, output).and_then(|code| output::failed_write().map_or(Ok(code), Err));
+    match done {
         Ok(code) => code,
         Err(error) if is_promptyoself => promptyoself::report_error(&error),
         Err(error) => {
@@ -155,7 +162,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
         Command::Completions(completions) => return Ok(completions::run(&completions, &output)),
         Command::Man(man) => return man::run(&man, &output),
         Command::Schedule(schedule::Command::Next(next)) => {
-            return schedule::next::run(next, SystemClock.now(), &output);
+            let view = view(cli.utc, &environment::of_process());
+            return schedule::next::run(next, &view, &output);
         }
         Command::Promptyoself(ref promptyoself) => {
             if let Some(described) = promptyoself.run_describe() {
@@ -193,13 +201,18 @@ fn context(cli: &Cli, output: Output) -> Result<Context, Error> {
     }
     let store = cli.store.clone();
     environment.extend(store.map(|url| ("MIDWATCH_STORE_URL".to_owned(), url)));
-    Context::new(data, config, environment, output)
+    let view = view(cli.utc, &environment);
+    Context::new(data, config, environment, output, view)
+}
+
+fn view(utc: bool, environment: &BTreeMap<String, String>) -> View {
+    View::new(environment, utc, SystemClock.now().as_micros())
 }
 
 async fn run_command(context: &Context, command: Command) -> Result<ExitCode, Error> {
     match command {
         Command::Up(up) => up::run(context, up).await,
-        Command::Demo => demo::run(context.output).await,
+        Command::Demo => demo::run(context).await,
         Command::Status(status) => status::run(context, status).await,
         Command::Doctor => doctor::run(context).await,
         Command::Agent(command) => agent::run(context, command).await,

@@ -10,9 +10,29 @@ use clap::Args;
 use serde::Serialize;
 
 use super::support::lease;
-use super::support::render::{count_of, entries, pairs, table, yes_no};
+use super::support::render::{count_of, entries, pairs, yes_no};
+use super::support::table::{Column, shortened, table, whole};
 use crate::access::send;
 use crate::context::Context;
+use crate::view::View;
+
+const CAPABILITY_COLUMNS: [Column; 4] =
+    [whole("CAPABILITY"), whole("SUPPORTED"), whole("ENABLED"), shortened("NOTE", 10)];
+const BUDGET_COLUMNS: [Column; 5] =
+    [shortened("SCOPE", 14), whole("BUDGET"), whole("USED"), whole("LIMIT"), whole("")];
+const TOOL_COLUMNS: [Column; 11] = [
+    shortened("TOOL", 16),
+    whole("TODAY"),
+    whole("FAILED"),
+    whole("MEAN"),
+    whole("LONGEST").or_left_out(2),
+    whole("BYTES IN").or_left_out(5),
+    whole("BYTES OUT").or_left_out(5),
+    whole("RUNS").or_left_out(4),
+    whole("14 DAYS").or_left_out(3),
+    whole("FAILED").or_left_out(3),
+    whole("ALERT").or_left_out(1),
+];
 
 /// The most used-up budgets to name on the page.
 const USED_UP_SHOWN_MAX: usize = 5;
@@ -40,32 +60,38 @@ struct Capabilities {
 pub(super) async fn run(context: &Context, args: Status) -> Result<ExitCode, Error> {
     let output = context.output;
     if args.budgets {
-        output.show(&send(context, BudgetList {}).await?, render_budgets);
+        let budgets = send(context, BudgetList {}).await?;
+        output.show(&budgets, |budgets| render_budgets(budgets, &context.view));
         return Ok(ExitCode::SUCCESS);
     }
     if args.tools {
-        output.show(&send(context, ToolList {}).await?, render_tools);
+        let tools = send(context, ToolList {}).await?;
+        output.show(&tools, |tools| render_tools(tools, &context.view));
         return Ok(ExitCode::SUCCESS);
     }
     let status = send(context, StatusShow {}).await?;
     match args.capabilities {
         true => {
             let answer = Capabilities { capabilities: status.capabilities };
-            output.show(&answer, render_capabilities);
+            output.show(&answer, |answer| render_capabilities(answer, &context.view));
         }
-        false => output.show(&status, render),
+        false => output.show(&status, |status| render(status, &context.view)),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn render_capabilities(Capabilities { capabilities }: &Capabilities) -> String {
-    let rows = capabilities.iter().map(|Capability { name, supported, enabled, why, .. }| {
-        [name.clone(), yes_no(*supported), yes_no(*enabled), why.clone().unwrap_or_default()]
+fn render_capabilities(Capabilities { capabilities }: &Capabilities, view: &View) -> String {
+    let rows = capabilities.iter().map(|it| {
+        let Capability { name, supported, enabled, why, containment, .. } = it;
+        let containment = containment.map(|it| it.description().to_owned());
+        let note = why.clone().or(containment).unwrap_or_default();
+        [name.clone(), yes_no(*supported), yes_no(*enabled), note]
     });
-    table(["CAPABILITY", "SUPPORTED", "ENABLED", "WHY NOT"], rows)
+    table(view, CAPABILITY_COLUMNS, rows)
 }
 
-fn render_budgets(Budgets { budgets, left_out, until }: &Budgets) -> String {
+fn render_budgets(Budgets { budgets, left_out, until }: &Budgets, view: &View) -> String {
+    let until = view.moment(until);
     if budgets.is_empty() {
         return format!("no budget is used today; budgets reset at {until}");
     }
@@ -74,7 +100,7 @@ fn render_budgets(Budgets { budgets, left_out, until }: &Budgets) -> String {
         let (used, most) = (limit.used.to_string(), limit.most.to_string());
         [scope(limit), limit.what.clone(), used, most, state.to_owned()]
     });
-    let table = table(["SCOPE", "BUDGET", "USED", "LIMIT", ""], rows);
+    let table = table(view, BUDGET_COLUMNS, rows);
     let more = match left_out {
         0 => String::new(),
         count => format!("; {count} more are not shown"),
@@ -82,7 +108,7 @@ fn render_budgets(Budgets { budgets, left_out, until }: &Budgets) -> String {
     format!("{table}\nbudgets reset at {until}{more}")
 }
 
-fn render_tools(Tools { tools }: &Tools) -> String {
+fn render_tools(Tools { tools }: &Tools, view: &View) -> String {
     if tools.is_empty() {
         return "no tool was called yet".to_owned();
     }
@@ -99,23 +125,10 @@ fn render_tools(Tools { tools }: &Tools) -> String {
             today.runs.to_string(),
             all.calls.to_string(),
             failures(all),
-            alerted_at.clone().unwrap_or_default(),
+            alerted_at.as_deref().map(|at| view.time(at)).unwrap_or_default(),
         ]
     });
-    let head = [
-        "TOOL",
-        "TODAY",
-        "FAILED",
-        "MEAN",
-        "LONGEST",
-        "BYTES IN",
-        "BYTES OUT",
-        "RUNS",
-        "14 DAYS",
-        "FAILED",
-        "ALERT",
-    ];
-    table(head, rows)
+    table(view, TOOL_COLUMNS, rows)
 }
 
 /// The number of failures and their share of all calls.
@@ -134,11 +147,13 @@ fn scope(limit: &BudgetLimit) -> String {
     }
 }
 
-fn render(status: &api::Status) -> String {
+fn render(status: &api::Status, view: &View) -> String {
     let api::Status { daemon, ledger, authority, agents, schedules, runs, next, .. } = status;
     let api::Status { budget, unknown, approvals, paused, silenced, notices, .. } = status;
     let presence = match (daemon.pid, &daemon.since) {
-        (Some(pid), Some(since)) => ("daemon", format!("running, pid {pid}, since {since}")),
+        (Some(pid), Some(since)) => {
+            ("daemon", format!("running, pid {pid}, since {}", view.moment(since)))
+        }
         _ => ("ATTENTION", "no daemon is running, so nothing fires: `midwatch up`".to_owned()),
     };
     let signed = match ledger.checkpoint {
@@ -153,13 +168,14 @@ fn render(status: &api::Status) -> String {
         Some(("version", daemon.version.clone())),
         Some(("agents", agents.to_string())),
         Some(("schedules", schedules.to_string())),
-        next.as_ref().map(|next| ("next", format!("{} at {}", next.schedule_id, next.at))),
+        next.as_ref()
+            .map(|next| ("next", format!("{}, {}", next.schedule_id, view.moment(&next.at)))),
         Some(("runs", live_runs(runs))),
         Some(("budget", used_today(budget))),
-        Some(("lease", lease::deadline(&authority.lease))),
-        used_up(budget).map(|text| ("ATTENTION", text)),
+        Some(("lease", lease::deadline(&authority.lease, view))),
+        used_up(budget, view).map(|text| ("ATTENTION", text)),
         startup_warnings(&daemon.warnings).map(|text| ("ATTENTION", text)),
-        lease::attention(authority).map(|text| ("ATTENTION", text)),
+        lease::attention(authority, view).map(|text| ("ATTENTION", text)),
         pending_approvals(approvals).map(|text| ("ATTENTION", text)),
         unknown_outcomes(unknown).map(|text| ("ATTENTION", text)),
         paused_schedules(paused).map(|text| ("ATTENTION", text)),
@@ -169,8 +185,9 @@ fn render(status: &api::Status) -> String {
         ledger.stopped.clone().map(|reason| ("STOPPED", reason)),
         ledger.clock.clone().map(|what| ("CLOCK", what)),
         Some(("public key", ledger.key.clone())),
+        Some(("times are", view.zone_name().to_owned())),
     ];
-    let channels = notices.iter().map(|it| ("notices", channel(it)));
+    let channels = notices.iter().map(|it| ("notices", channel(it, view)));
     pairs(rows.into_iter().flatten().chain(channels))
 }
 
@@ -203,7 +220,7 @@ fn used_today(budget: &Budget) -> String {
 }
 
 /// Budgets that keep runs from starting.
-fn used_up(budget: &Budget) -> Option<String> {
+fn used_up(budget: &Budget, view: &View) -> Option<String> {
     let name = |limit: &BudgetLimit| {
         let (used, most) = (limit.used.to_string(), limit.most.to_string());
         format!("{} of {} ({used} of {most})", limit.what, scope(limit))
@@ -214,7 +231,7 @@ fn used_up(budget: &Budget) -> Option<String> {
         count => format!(" and {count} more"),
     };
     (!names.is_empty()).then(|| {
-        let (names, until) = (names.join(", "), &budget.until);
+        let (names, until) = (names.join(", "), view.time(&budget.until));
         format!("budget used up until {until}: {names}{more} (`midwatch status --budgets`)")
     })
 }
@@ -264,9 +281,10 @@ fn silenced_agents(silenced: &[String]) -> Option<String> {
 }
 
 /// The last deliveries of a notice channel.
-fn channel(Channel { channel, last_success, last_failure }: &Channel) -> String {
-    let success = last_success.as_ref().map(|at| format!("last sent at {at}"));
-    let failure = last_failure.as_ref().map(|it| format!("last failed at {}: {}", it.at, it.what));
+fn channel(Channel { channel, last_success, last_failure }: &Channel, view: &View) -> String {
+    let success = last_success.as_ref().map(|at| format!("last sent {}", view.moment(at)));
+    let failure =
+        last_failure.as_ref().map(|it| format!("last failed {}: {}", view.moment(&it.at), it.what));
     let results: Vec<String> = success.into_iter().chain(failure).collect();
     match results.is_empty() {
         true => format!("{channel}: nothing sent yet"),

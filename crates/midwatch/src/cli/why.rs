@@ -11,7 +11,7 @@ use crate::context::Context;
 /// Explain why a scheduled time ran, was skipped or is late
 #[derive(Debug, Args)]
 pub(super) struct Why {
-    /// The id of the schedule
+    /// The schedule: its name, its id, or the beginning of its id
     schedule: String,
     /// The slot, in the schedule's zone if it has no offset [default: the last slot]
     #[arg(long, value_name = "INSTANT")]

@@ -307,14 +307,15 @@ pub(super) const KEYS: &[Key] = &[
         path: "store.url",
         doc: "A PostgreSQL database to store the data in, such as \
               `postgres://midwatch@db.example/midwatch`. Connections to another machine \
-              are encrypted, unless the url ends in `?sslmode=disable`. Empty: none.",
+              are always encrypted. Empty: none.",
         default: Raw::text(""),
         kind: &Field(|config| &mut config.store.url),
     },
     Key {
         path: "store.password",
         doc: "Where to find the password of the database: `env:NAME` or \
-              `file:/absolute/path`. Empty: no password.",
+              `file:/absolute/path`. It is sent by SCRAM only (`scram-sha-256` in the server's \
+              `pg_hba.conf`). Empty: no password.",
         default: Raw::text(""),
         kind: &Field(|config| &mut config.store.password),
     },

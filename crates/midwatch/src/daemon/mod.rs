@@ -2,6 +2,7 @@
 
 mod admission;
 mod config_reader;
+mod frame_memory;
 mod http;
 mod notification_channels;
 mod peer;
@@ -105,6 +106,9 @@ pub async fn run(
     let engine = open_engine(context, &loaded, surroundings).await?;
     found.extend(engine.findings().await?);
     refuse_unsafe_start(&loaded.config, &found, start)?;
+    if start.accept_clock {
+        engine.accept_clock();
+    }
     for Finding { check, problem, fix } in &found {
         warn!(check = check.name(), fix, "{problem}");
     }

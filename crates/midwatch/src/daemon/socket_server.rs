@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use api::wire::{ClientFrame, Hello, PROTOCOL, Reply, RequestFrame};
 use api::{Call, Code, Error, Handle, ProgressSink};
-use gateway::{ConcurrencyLimit, ConcurrencyPermit};
+use gateway::{ConcurrencyLimit, ConcurrencyPermit, FREE_BYTES_MAX, Reservation};
 use kernel::{Actor, Role};
 use runtime::{Credentials, Engine};
 use tokio::io::BufReader;
@@ -24,6 +24,7 @@ use tracing::{debug, warn};
 use transport::frames;
 
 use super::admission::{Admission, Place};
+use super::frame_memory::{FrameMemory, too_much_memory};
 use super::peer::Peer;
 use crate::context::VERSION;
 
@@ -97,6 +98,7 @@ struct AdmittedConnection {
 struct PrincipalLimits {
     per_principal: ConcurrencyLimit,
     non_operators: Arc<Semaphore>,
+    frames: FrameMemory,
 }
 
 impl Default for PrincipalLimits {
@@ -105,6 +107,7 @@ impl Default for PrincipalLimits {
         PrincipalLimits {
             per_principal: ConcurrencyLimit::new(PRINCIPAL_CONNECTIONS_MAX),
             non_operators,
+            frames: FrameMemory::default(),
         }
     }
 }
@@ -151,17 +154,19 @@ impl AdmittedConnection {
         let mut input = BufReader::new(input);
         let first = async {
             frames::write(&mut output, &Hello::new(VERSION)).await?;
-            let theirs = frames::read::<Hello>(&mut input).await?;
+            let is_free = |bytes| bytes <= FREE_BYTES_MAX;
+            let theirs = frames::read_within::<Hello>(&mut input, is_free).await?;
             let Some(theirs) = theirs.filter(|it| it.protocol == PROTOCOL) else { return Ok(None) };
-            let frame = read_frame(&mut input, &mut output).await?;
+            let memory = limits.frames.for_first_request(&peer, &theirs);
+            let frame = read_frame(&mut input, &mut output, memory).await?;
             Ok(frame.map(|frame| (theirs, frame)))
         };
-        let first: Option<io::Result<Option<(Hello, ClientFrame)>>> = select! {
+        let first: Option<io::Result<Option<(Hello, HeldFrame)>>> = select! {
             _ = stopped.wait_for(|stopped| *stopped) => None,
             () = place.closed.cancelled() => None,
             first = timeout(FIRST_REQUEST_TIMEOUT, first) => first.ok(),
         };
-        let Some((theirs, mut frame)) = first.transpose()?.flatten() else { return Ok(()) };
+        let Some((theirs, mut held)) = first.transpose()?.flatten() else { return Ok(()) };
         place.keep();
         let credentials = Credentials {
             run: theirs.run.as_deref(),
@@ -172,6 +177,7 @@ impl AdmittedConnection {
         // The permits of a principal that is not an operator, from its first request that is not a stop.
         let mut permits = None;
         loop {
+            let HeldFrame { frame, mut memory } = held;
             // Authenticate every request: the token may have been revoked.
             let actor = match frame.stops() {
                 true => engine.authenticate_to_stop(credentials).await,
@@ -184,42 +190,55 @@ impl AdmittedConnection {
                 }
                 Ok(actor)
             });
-            match (admitted, frame) {
-                (Ok(actor), ClientFrame::Call(frame)) => {
-                    respond(&engine.handle(actor), frame, &mut output).await?;
+            let actor = match admitted {
+                Ok(actor) => actor,
+                Err(refused) => return frames::write(&mut output, &Reply::Error(refused)).await,
+            };
+            let next_memory = limits.frames.for_caller(&peer, &actor);
+            match frame {
+                ClientFrame::Call(frame) => {
+                    respond(&engine.handle(actor), frame, &mut output, &mut memory).await?;
                 }
-                (Ok(actor), ClientFrame::Report { report }) => {
+                ClientFrame::Report { report } => {
                     let recorded = engine.handle(actor).report(report).await;
                     let reply = recorded.map_or_else(Reply::Error, |()| Reply::Recorded);
                     frames::write(&mut output, &reply).await?;
                 }
-                (Err(refused), _) => {
-                    return frames::write(&mut output, &Reply::Error(refused)).await;
-                }
             }
+            drop(memory);
             let next = select! {
                 _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
-                next = read_frame(&mut input, &mut output) => next?,
+                next = read_frame(&mut input, &mut output, next_memory) => next?,
             };
             let Some(next) = next else { return Ok(()) };
-            frame = next;
+            held = next;
         }
     }
 }
 
-/// The next request, or `None` at the end. An invalid one is refused and ends the connection.
+/// A request, and the memory that it holds. Later its response holds it.
+struct HeldFrame {
+    frame: ClientFrame,
+    memory: Reservation,
+}
+
+/// The next request, or `None` at the end. An invalid one is refused and ends the connection, and so is one for which there
+/// is no room.
 async fn read_frame(
     input: &mut BufReader<OwnedReadHalf>,
     output: &mut OwnedWriteHalf,
-) -> io::Result<Option<ClientFrame>> {
-    match frames::read(input).await {
+    mut memory: Reservation,
+) -> io::Result<Option<HeldFrame>> {
+    let refused = match frames::read_within(input, |bytes| memory.grow_to(bytes)).await {
+        Ok(frame) => return Ok(frame.map(|frame| HeldFrame { frame, memory })),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            let refused = Error::new(Code::InvalidInput, format!("not a request: {error}"));
-            frames::write(output, &Reply::Error(refused)).await?;
-            Ok(None)
+            Error::new(Code::InvalidInput, format!("not a request: {error}"))
         }
-        frame => frame,
-    }
+        Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => too_much_memory("request"),
+        Err(error) => return Err(error),
+    };
+    frames::write(output, &Reply::Error(refused)).await?;
+    Ok(None)
 }
 
 fn too_many_connections() -> Error {
@@ -232,6 +251,7 @@ async fn respond(
     handle: &dyn Handle,
     frame: RequestFrame,
     output: &mut OwnedWriteHalf,
+    memory: &mut Reservation,
 ) -> io::Result<()> {
     let (sender, mut receiver) = mpsc::channel(PENDING_PROGRESS_MAX);
     let progress = ProgressSink::new(move |progress| drop(sender.try_send(progress)));
@@ -247,5 +267,11 @@ async fn respond(
         }
     };
     sent?;
-    frames::write(output, &reply).await
+    let line = frames::line(&reply)?;
+    drop(reply);
+    if !memory.grow_to(line.len()) {
+        drop(line);
+        return frames::write(output, &Reply::Error(too_much_memory("response"))).await;
+    }
+    frames::write_line(output, &line).await
 }

@@ -3,13 +3,12 @@
 //! Only its owner can read it. It may be removed or moved away at any time; the next line creates a new one.
 //! Invariant: it holds whole lines, even after a failed write or a crash during one.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 const FILE_MODE: u32 = 0o600;
-const DIR_MODE: u32 = 0o700;
 
 #[derive(Debug)]
 pub struct RotatingFile {
@@ -79,11 +78,7 @@ impl RotatingFile {
 
     /// Creates the file's directory, but none above it: a data directory that was removed must not come back.
     fn create_dir(&self) -> io::Result<()> {
-        let Some(dir) = self.path.parent() else { return Ok(()) };
-        match DirBuilder::new().mode(DIR_MODE).create(dir) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
+        self.path.parent().map_or(Ok(()), files::create_directory)
     }
 
     /// Renames every file to the next number, the oldest first; the last one is replaced.

@@ -5,6 +5,8 @@ mod access;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod compat;

@@ -5,9 +5,9 @@
 //! `SCHEDULE.token.refused`, and the refusal is recorded in the ledger.
 
 use std::convert::Infallible;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,13 +63,13 @@ impl ApprovalFiles {
     /// Checks for token files, for ever.
     pub(crate) async fn run(&self) -> Infallible {
         let directory = self.installation.settings.data.join(DIRECTORY);
-        if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&directory) {
+        if let Err(error) = create_directories(&directory) {
             warn!(%error, "failed to create the directory of token files");
         }
         loop {
             let found = match self.config.active().trust.token_files {
-                true => find_token_files(&directory),
-                false => Vec::new(),
+                true if create_directories(&directory).is_ok() => find_token_files(&directory),
+                _ => Vec::new(),
             };
             for (schedule, path) in found {
                 if let Err(refused) = self.approve_by(&schedule, &path).await {
@@ -169,6 +169,12 @@ impl ApprovalFiles {
     fn file_owner(&self) -> Actor {
         Actor::local_user(rustix::process::geteuid().as_raw())
     }
+}
+
+/// Creates the directory of token files and the one above it. Fails if one of them is a link.
+fn create_directories(directory: &Path) -> io::Result<()> {
+    directory.parent().map_or(Ok(()), files::create_directory)?;
+    files::create_directory(directory)
 }
 
 /// Every file with the name of a token file, and its schedule.

@@ -7,6 +7,7 @@ pub(crate) mod authenticate;
 pub(crate) mod authority;
 pub(crate) mod budgets;
 pub(crate) mod policy;
+pub(crate) mod references;
 pub(crate) mod schedule_action;
 pub(crate) mod scope;
 pub(crate) mod signatures;

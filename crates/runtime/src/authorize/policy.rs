@@ -17,7 +17,7 @@ use policy::{Example, Rules, capability};
 use crate::authorize::signatures::{hash_plan, is_validly_signed};
 use crate::clock::Time;
 use crate::commit::rows::Rows;
-use crate::config::Config;
+use crate::config::{ActiveConfig, Config};
 use crate::errors;
 use crate::installation::Installation;
 use crate::secrets::sealing::{Purpose, Sealing};
@@ -128,6 +128,26 @@ impl Policy {
             by_itself: preview.starts_without_human(),
             sentence: preview_sentence(&preview),
             ruling: preview.ruling.as_ref().ok().map(wire_decision),
+        })
+    }
+
+    /// What the rules of a configuration decide about the runs of a schedule; `None` if they cannot start. `rows` has the
+    /// schedule, its agent and the authority.
+    pub(crate) fn decide_under(
+        &self,
+        config: &ActiveConfig,
+        id: &ScheduleId,
+        rows: &Rows,
+        tool_call: Option<&Result<ToolCall, Cause>>,
+    ) -> Option<PolicyDecision> {
+        let definition = &rows.get::<Schedule>(id)?.definition;
+        let agent = definition.action.agent().and_then(|name| rows.get::<Agent>(name));
+        let evaluate = |request: &Request| config.rules.decide(request);
+        self.with_start_context(id, None, rows, &[], |start| {
+            let (lease, trust) = (config.lease, config.trust);
+            let start = StartContext { tool_call, evaluate: &evaluate, lease, trust, ..*start };
+            let now = self.time.monotonic_now().latest;
+            run::preview(id, definition, agent, &start, now).ruling.ok()
         })
     }
 

@@ -43,7 +43,7 @@ impl From<api::Action> for ActionParts {
             agent,
             prompt: prompt.map(SealableText::from),
             tool,
-            payload: payload.map(SealableText::from),
+            payload: payload.map(|payload| String::from(payload).into()),
         }
     }
 }
@@ -59,10 +59,6 @@ pub(crate) fn action(parts: ActionParts) -> Result<Action, Error> {
         }
         ActionParts { agent: None, prompt: None, tool: Some(tool), payload } => {
             let payload = payload.unwrap_or_else(|| "{}".into());
-            let payload = match payload.plain() {
-                Some(text) => json(text)?.into(),
-                None => payload,
-            };
             Ok(Action::Tool { tool, payload, hash: None })
         }
         _ => Err(Error::new(
@@ -71,15 +67,6 @@ pub(crate) fn action(parts: ActionParts) -> Result<Action, Error> {
         )
         .hint("give an agent and a prompt, or a tool and its payload")),
     }
-}
-
-/// A JSON document in the form in which it is stored.
-fn json(text: &str) -> Result<String, Error> {
-    let json: serde_json::Value = api::json::read(text.as_bytes()).map_err(|error| {
-        Error::new(Code::InvalidInput, format!("the payload is not JSON: {error}"))
-            .hint("give an object, such as `{\"path\": \"notes.md\"}`")
-    })?;
-    Ok(json.to_string())
 }
 
 /// A tool call that cannot be resolved makes the request invalid.

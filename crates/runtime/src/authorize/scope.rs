@@ -69,61 +69,70 @@ impl Scope {
             return Ok(request);
         }
         let capability = read_capability(&request);
+        let too_low = || errors::role_too_low(actor, Role::Operator);
         if actor.tool_call_run().is_some() {
             // What it reads was part of the policy decision when its run started.
             self.check_policy(actor, &request, None).await?;
             return Ok(request);
         }
         if actor.is_assistant() {
+            // This comes first, because the other checks depend on objects that it may not see.
+            self.check_assistant_may_read(actor, capability)?;
             self.check_policy(actor, &request, None).await?;
             self.check_scheduled_calls(actor, &request).await?;
-            let decision = self.policy.evaluate(actor, capability, None, Details::default());
-            return match decision.verdict {
-                Verdict::Allow => Ok(request),
-                Verdict::Ask | Verdict::Deny => Err(errors::role_too_low(actor, Role::Operator)),
-            };
-        }
-        let scope = self.runner_scope(actor, capability, None).await?;
-        let too_low = || errors::role_too_low(actor, Role::Operator);
-        let Some(RunnerScope { agent, may_manage_others, .. }) = scope else {
-            return Err(too_low());
-        };
-        self.check_policy(actor, &request, Some(&agent)).await?;
-        if may_manage_others {
             return Ok(request);
         }
-        for id in upstream_schedules(&request)? {
-            self.check_own(&agent, Target::Schedule(id)).await?;
+        let scope = self.runner_scope(actor, capability, None).await?;
+        let RunnerScope { agent, may_manage_others: may_read_others, .. } =
+            scope.ok_or_else(too_low)?;
+        if !may_read_others {
+            for id in other_schedules(&request)? {
+                self.check_own(&agent, Target::Schedule(id)).await?;
+            }
         }
-        match request.class() {
-            Class::Read(_) => {}
-            // The policy has allowed the change; the kernel refuses it for another agent's schedule or run.
-            Class::Change(_) => return Ok(request),
-            Class::People => return Err(too_low()),
+        let may_access_others = match (request.class(), request.subject()) {
+            (Class::People, _) => return Err(too_low()),
+            (Class::Read(_), Subject::Installation) if !may_read_others => return Err(too_low()),
+            (Class::Read(_), _) => may_read_others,
+            (Class::Change(capability), subject) => {
+                self.may_manage_others(actor, &agent, capability, subject.id())
+            }
+        };
+        if !may_access_others {
+            for target in targets(request.subject())? {
+                self.check_own(&agent, target).await?;
+            }
+            request.narrow_to(agent.to_string());
         }
-        match request.subject() {
-            // The handlers of such requests answer about the caller: `status` is cut down to the agent's own.
-            Subject::Caller => {}
-            Subject::Schedule(id) => {
-                self.check_own(&agent, Target::Schedule(schedule_id(id)?)).await?;
-            }
-            Subject::Run(id) => self.check_own(&agent, Target::Run(run_id(id)?)).await?,
-            Subject::Approval(id) => {
-                self.check_own(&agent, Target::Approval(approval_id(id)?)).await?;
-            }
-            Subject::Agent(name) => {
-                self.check_own(&agent, Target::Agent(agent_name(name)?)).await?;
-            }
-            // It reveals only that something changed, which `status` shows too.
-            Subject::SchedulesAndRuns(ids) => {
-                for id in ids {
-                    self.check_own(&agent, schedule_or_run(id)?).await?;
-                }
-            }
-            Subject::List => request.narrow_to(agent.to_string()),
-            Subject::NewSchedules(_) | Subject::Installation => return Err(too_low()),
-        }
+        // This comes last, because a rule may name an object that the agent may not see.
+        self.check_policy(actor, &request, Some(&agent)).await?;
         Ok(request)
+    }
+
+    /// The agent whose objects alone a caller may refer to. `None` for a caller that may refer to all.
+    pub(crate) async fn limited_to(
+        &self,
+        actor: &Actor,
+        request: &Request,
+    ) -> Result<Option<AgentName>, Error> {
+        if actor.role != Role::Runner || actor.tool_call_run().is_some() {
+            return Ok(None);
+        }
+        let capability = read_capability(request);
+        if actor.is_assistant() {
+            return self.check_assistant_may_read(actor, capability).map(|()| None);
+        }
+        let too_low = || errors::role_too_low(actor, Role::Operator);
+        let scope = self.runner_scope(actor, capability, None).await?.ok_or_else(too_low)?;
+        Ok((!scope.may_manage_others).then_some(scope.agent))
+    }
+
+    fn check_assistant_may_read(&self, actor: &Actor, capability: &str) -> Result<(), Error> {
+        let decision = self.policy.evaluate(actor, capability, None, Details::default());
+        match decision.verdict {
+            Verdict::Allow => Ok(()),
+            Verdict::Ask | Verdict::Deny => Err(errors::role_too_low(actor, Role::Operator)),
+        }
     }
 
     /// The agent that a caller acts for. `None` for people, who act for themselves.
@@ -270,10 +279,7 @@ impl Scope {
             return Ok(PolicyTarget { capability, resource: None, agents: vec![None] });
         };
         let subject = request.subject();
-        let resource = match subject {
-            Subject::Schedule(id) | Subject::Run(id) => Some(id.to_owned()),
-            _ => None,
-        };
+        let resource = subject.id().map(str::to_owned);
         let mut agents: Vec<Option<AgentName>> = match (of, subject) {
             (Some(agent), _) => vec![Some(agent.clone())],
             (None, Subject::NewSchedules(agents)) => {
@@ -387,8 +393,27 @@ fn unknown_run(id: &RunId) -> Error {
     errors::refused(run::Refusal::Unknown(id.clone()))
 }
 
-/// The schedules after whose runs a request wants a schedule to fire.
-fn upstream_schedules(request: &Request) -> Result<Vec<ScheduleId>, Error> {
+/// The objects that a request is about. Lists, new schedules and requests about the caller name none.
+fn targets(subject: Subject<'_>) -> Result<Vec<Target>, Error> {
+    Ok(match subject {
+        Subject::Schedule(id) => vec![Target::Schedule(schedule_id(id)?)],
+        Subject::Run(id) => vec![Target::Run(run_id(id)?)],
+        Subject::Approval(id) => vec![Target::Approval(approval_id(id)?)],
+        Subject::Agent(name) => vec![Target::Agent(agent_name(name)?)],
+        // The response reveals only that something changed, which `status` shows too.
+        Subject::SchedulesAndRuns(ids) => {
+            ids.iter().map(|id| schedule_or_run(id)).collect::<Result<_, _>>()?
+        }
+        // The handlers of requests about the caller show the agent's own objects: `status` is cut down to them.
+        Subject::Caller | Subject::List | Subject::NewSchedules(_) | Subject::Installation => {
+            Vec::new()
+        }
+    })
+}
+
+/// The schedules that a request names besides its subject: those after whose runs another one fires, and the filter of a
+/// list.
+fn other_schedules(request: &Request) -> Result<Vec<ScheduleId>, Error> {
     let after = |trigger: &EventTrigger| trigger.after.as_deref().map(schedule_id);
     match request {
         Request::ScheduleAdd(add) => after(&add.event_trigger).into_iter().collect(),
@@ -396,6 +421,7 @@ fn upstream_schedules(request: &Request) -> Result<Vec<ScheduleId>, Error> {
             list.schedules.iter().filter_map(|add| after(&add.event_trigger)).collect()
         }
         Request::ScheduleEdit(edit) => after(&edit.event_trigger).into_iter().collect(),
+        Request::RunList(list) => list.schedule.as_deref().map(schedule_id).into_iter().collect(),
         _ => Ok(Vec::new()),
     }
 }
@@ -416,7 +442,7 @@ fn read_capability(request: &Request) -> &'static str {
 }
 
 fn tool_call_of(action: &api::Action) -> Option<(String, SealableText)> {
-    let payload = action.payload.clone().unwrap_or_else(|| "{}".to_owned());
+    let payload = action.payload.clone().map_or_else(|| "{}".to_owned(), String::from);
     Some((action.tool.clone()?, payload.into()))
 }
 

@@ -6,9 +6,9 @@
 //!
 //! A marker can only stop, so every file of that name counts.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use kernel::schedule::NOTE_BYTES_MAX;
@@ -45,9 +45,16 @@ impl StopMarkers {
         StopMarkers { directory: data.join(DIRECTORY) }
     }
 
-    /// Creates the directory while there is space, because a marker is needed when there is none.
+    /// Creates the directory while there is space, because a marker is needed when there is none. A link or another file in
+    /// its place is removed.
     pub fn prepare(&self) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)
+        match files::create_directory(&self.directory) {
+            Err(_) if !fs::symlink_metadata(&self.directory)?.is_dir() => {
+                fs::remove_file(&self.directory)?;
+                files::create_directory(&self.directory)
+            }
+            prepared => prepared,
+        }
     }
 
     /// Leaves a marker. On a full disk it has no note, because an empty file needs no space.

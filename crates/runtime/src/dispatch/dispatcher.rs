@@ -49,6 +49,11 @@ impl Dispatcher {
         self.queues().is_stopped
     }
 
+    /// Claims no more runs while the clock is not trusted.
+    pub(crate) fn apply_clock(&self, is_wrong: bool) {
+        self.queues().is_clock_wrong = is_wrong;
+    }
+
     /// Running runs, in a fixed order so that a simulation can repeat it.
     pub(crate) fn claimed(&self) -> Vec<(RunId, ScheduleId)> {
         let queues = self.queues();

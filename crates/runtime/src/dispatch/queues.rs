@@ -53,6 +53,8 @@ pub(super) struct Queues {
     pub(super) is_frozen: bool,
     /// This process is stopped, and the ledger may not say so yet.
     pub(super) is_stopped: bool,
+    /// The clock is not trusted.
+    pub(super) is_clock_wrong: bool,
     /// The one position of each run.
     pub(super) positions: HashMap<RunId, Position>,
     /// By the time at which they may start.
@@ -259,7 +261,7 @@ impl Queues {
     }
 
     pub(super) fn may_claim(&self) -> bool {
-        !self.is_frozen && !self.is_stopped
+        !self.is_frozen && !self.is_stopped && !self.is_clock_wrong
     }
 
     pub(super) fn try_claim(

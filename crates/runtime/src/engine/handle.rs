@@ -9,6 +9,7 @@ use crate::authorize::authenticate::kernel_role;
 use crate::commit::caller::Caller;
 use crate::commit::idempotency::IdempotencyKey;
 use crate::engine::Engine;
+use crate::engine::startup_checks::refusal;
 use crate::errors;
 use crate::execute::tool_call::Handles;
 use crate::execute::tool_metrics::CallEnd;
@@ -81,13 +82,24 @@ impl LocalHandle {
         if actor.role < least_role {
             return Err(errors::role_too_low(actor, least_role));
         }
-        let request = self.authorize(call.request).await?;
+        let mut request = call.request;
+        if request.changes() && !request.stops() {
+            self.check_clock()?;
+        }
+        engine.references.complete(actor, &mut request).await?;
+        let request = self.authorize(request).await?;
         let caller = Caller::new(actor.clone(), key, call.progress);
         let response = request.serve(engine, &caller).await?;
         Ok(match caller.is_replayed() {
             true => Response::Replayed(Box::new(response)),
             false => response,
         })
+    }
+
+    /// Nothing but a stop is accepted while the clock is so far ahead that it is probably wrong.
+    fn check_clock(&self) -> Result<(), Error> {
+        let (found, posture) = (self.engine.time.untrusted(), self.engine.installation.posture);
+        refusal(posture, found.as_slice()).map_or(Ok(()), Err)
     }
 
     /// The request, narrowed to what the caller may see.

@@ -1,6 +1,7 @@
 //! The running instance. It owns the parts and has no rules of its own.
 
 pub(crate) mod after_commit;
+pub(crate) mod approvers;
 pub(crate) mod clock_monitor;
 pub(crate) mod handle;
 pub(crate) mod lifecycle;
@@ -12,12 +13,14 @@ pub(crate) mod startup_checks;
 use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agents::AgentBackend;
 use api::Error;
 use api::wire::Secret;
 use kernel::Actor;
+use kernel::posture::Finding;
 use ledger::Chain;
 use store::Store;
 use tokio::task::spawn_blocking;
@@ -31,6 +34,7 @@ use crate::authorize::authenticate::{Authenticator, Credentials};
 use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
 use crate::authorize::policy::Policy;
+use crate::authorize::references::References;
 use crate::authorize::scope::Scope;
 use crate::authorize::stop_switch::StopSwitch;
 use crate::authorize::tokens::Tokens;
@@ -90,6 +94,7 @@ pub struct Parts {
     pub(crate) audit: Arc<Audit>,
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) policy: Arc<Policy>,
+    pub(crate) references: References,
     pub(crate) scope: Arc<Scope>,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) approvals: Arc<Approvals>,
@@ -149,6 +154,16 @@ impl Engine {
     /// The caller of a network request, by its token alone: an assistant, unless the token is an agent's or observer's own.
     pub async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
         self.authenticator.authenticate_token(token).await
+    }
+
+    /// The person who starts the daemon accepts a clock behind the ledger. Call it before [`Engine::run`], which records it.
+    pub fn accept_clock(&self) {
+        self.clock_monitor.accepts_clock.store(true, Ordering::Relaxed);
+    }
+
+    /// A clock that is so far ahead of the ledger that nothing may be changed by it.
+    pub fn untrusted_clock(&self) -> Option<Finding> {
+        self.time.untrusted()
     }
 
     /// Approves runs by the files that an operator puts into the data directory. Never returns.

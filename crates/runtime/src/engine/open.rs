@@ -1,6 +1,7 @@
 //! Opening a data directory: the key and first entry of a new ledger, the identity of an existing one, and the one place
 //! that builds every part of an [`Engine`].
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use agents::{AgentBackend, NoBackend};
@@ -21,6 +22,7 @@ use crate::authorize::authenticate::Authenticator;
 use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
 use crate::authorize::policy::Policy;
+use crate::authorize::references::References;
 use crate::authorize::scope::Scope;
 use crate::authorize::stop_markers::StopMarkers;
 use crate::authorize::stop_switch::StopSwitch;
@@ -107,6 +109,7 @@ impl Engine {
             true => create(&*store, &time, &settings).await?,
             false => load(&*store, &time, &settings).await?,
         };
+        time.set_accepted(identity.clock);
         let posture = effective_posture(&*store, &identity.instance, settings.posture).await?;
         if posture != settings.posture {
             active = ActiveConfig::load(posture, &settings.data, config)?;
@@ -309,10 +312,13 @@ fn build(components: Components, base: Base) -> Parts {
         deliveries: Deliveries::default(),
     });
     let clock_monitor = ClockMonitor {
+        store: store.clone(),
         time: time.clone(),
         transactions: transactions.clone(),
         installation: installation.clone(),
+        accepts_clock: AtomicBool::new(false),
     };
+    let references = References { store: store.clone(), scope: scope.clone() };
     Parts {
         store,
         time,
@@ -334,6 +340,7 @@ fn build(components: Components, base: Base) -> Parts {
         audit,
         authenticator,
         policy,
+        references,
         scope,
         budgets,
         approvals,
@@ -374,7 +381,7 @@ async fn create(
     };
     let body = EventBody::Installation(instance.clone(), InstallationEvent::Genesis(genesis));
     commit_identity(store, time.now(), body).await?;
-    Ok((Identity { instance, key: public, tzdata }, key))
+    Ok((Identity { instance, key: public, tzdata, clock: None }, key))
 }
 
 /// The identity of an existing ledger and the key that belongs to it. If the tables do not have it or cannot be read, they

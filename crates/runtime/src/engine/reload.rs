@@ -80,8 +80,7 @@ impl Engine {
         });
         let (config, waiting, overridden) = read.await.map_err(internal)??;
         let changed = changed_keys(&self.config.active(), &config);
-        let approvers = startup_checks::check_approvers(&config, self.tokens.all().await?);
-        let warnings = approvers.into_iter().collect();
+        let warnings = self.approver_findings(&config).await?;
         Ok(NextConfig { config, changed, waiting, overridden, warnings })
     }
 

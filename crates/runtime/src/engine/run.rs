@@ -36,6 +36,7 @@ impl Engine {
         channels: Vec<Arc<dyn Channel>>,
         stop: impl Future<Output = String>,
     ) -> Result<(), Error> {
+        self.time.start();
         let warnings: Vec<String> = findings.iter().map(|it| it.check.name().to_owned()).collect();
         self.lifecycle.started(Running { since: self.time.now(), warnings: warnings.clone() });
         let mut stop = Box::pin(stop);
@@ -51,6 +52,10 @@ impl Engine {
         let channels = self.notifier.open_channels(channels).await?;
         self.authority.record_start(self.start_event(warnings).await?).await?;
         let clock_reading = self.clock_monitor.check_at_start().await?;
+        if self.time.accepted_behind().is_some() {
+            self.zones.correct_clock().await?;
+            self.approvals.expire_all().await?;
+        }
         if let Err(error) = self.stop_switch.markers.prepare() {
             warn!(%error, "failed to create the directory of stop markers");
         }
@@ -134,7 +139,7 @@ impl Engine {
         beat.tick().await;
         loop {
             beat.tick().await;
-            let heartbeat = InstallationEvent::Heartbeat(Heartbeat {});
+            let heartbeat = InstallationEvent::Heartbeat(Heartbeat::default());
             if let Err(failed) = self.transactions.record(heartbeat).await {
                 warn!(%failed, "failed to record a heartbeat");
             }

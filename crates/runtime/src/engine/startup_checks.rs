@@ -1,19 +1,16 @@
 //! The startup checks that need an open data directory. The rules are in `kernel::posture`.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agents::Secrets;
 use api::{Code, Error};
+use kernel::Noun;
 use kernel::agent::Agent;
 use kernel::backend::SecretRef;
 use kernel::posture::{self, Check, Consequence, Finding, Posture, Purpose};
-use kernel::token::{PersonName, Token};
-use kernel::{Noun, Timestamp, TokenId};
 
 use crate::authorize::tokens::token_hash;
 use crate::commit::codec;
-use crate::config::ActiveConfig;
 use crate::engine::Engine;
 use crate::errors;
 
@@ -52,16 +49,6 @@ fn refuses(finding: &Finding, posture: Posture) -> bool {
     finding.check.consequence(posture) == Consequence::Refuse
 }
 
-/// Whether enough people have a token with which they can approve.
-pub(crate) fn check_approvers(
-    config: &ActiveConfig,
-    tokens: Vec<(TokenId, Token)>,
-) -> Option<Finding> {
-    let able = tokens.into_iter().filter(|(_, token)| config.trust.can_token_approve(token));
-    let people: BTreeSet<PersonName> = able.map(|(_, token)| token.name).collect();
-    posture::check_approvers(config.trust, people.len(), config.rules.approvers_max())
-}
-
 impl Engine {
     /// What the checks find now.
     pub async fn findings(&self) -> Result<Vec<Finding>, Error> {
@@ -80,11 +67,9 @@ impl Engine {
         let last = self.store.head().await.map_err(errors::store)?.ts_us();
         // A new ledger has no time yet.
         if 0 < last {
-            found.extend(posture::check_clock(self.time.now(), Timestamp::from_micros(last)));
+            found.extend(posture::check_clock(self.time.shown(), self.time.ledger()));
         }
-        // A token that cannot be read is not accepted either.
-        let tokens = self.tokens.all().await.unwrap_or_default();
-        found.extend(check_approvers(&self.config.active(), tokens));
+        found.extend(self.approver_findings(&self.config.active()).await?);
         Ok(found)
     }
 

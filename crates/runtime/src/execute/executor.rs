@@ -80,6 +80,7 @@ impl Executor {
         };
         let mut rescan_at = self.time.after(RESCAN_EVERY);
         while !shutdown.is_cancelled() {
+            self.dispatcher.apply_clock(self.time.untrusted().is_some());
             for claim in self.dispatcher.claim_ready(self.time.now()) {
                 let executor = Arc::clone(&self);
                 running.spawn(executor.execute_claim(claim, handles.clone(), shutdown.clone()));

@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::errors::{self, ToError};
 use crate::pages::{self, Order, PageRequest};
 use crate::timestamps::rfc3339;
+use crate::wire::containment;
 
 impl Serve<AgentAdd> for Engine {
     async fn serve(&self, caller: &Caller, add: AgentAdd) -> Result<AgentAdded, Error> {
@@ -234,6 +235,7 @@ fn wire(agent: &Agent) -> api::Agent {
     api::Agent {
         name: agent.name.to_string(),
         backend: agent.backend.kind().to_string(),
+        containment: Some(containment(agent.backend.containment())),
         settings,
         registered_at: rfc3339(agent.registered_at),
         changed_at: rfc3339(agent.changed_at),

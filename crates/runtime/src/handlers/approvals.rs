@@ -45,7 +45,8 @@ impl Serve<ApprovalList> for Engine {
             matches.then(|| wire(&id, &approval)).transpose()
         })
         .await?;
-        let approvals = approvals.into_iter().map(|it| self.with_link(it)).collect();
+        let mut approvals: Vec<_> = approvals.into_iter().map(|it| self.with_link(it)).collect();
+        self.name_approvals(&mut approvals).await?;
         Ok(Approvals { approvals, cursor })
     }
 }
@@ -60,6 +61,7 @@ impl Serve<ApprovalShow> for Engine {
         if prompt.is_sealed() && self.scope.may_read_sealed(&caller.actor, agent.as_ref()).await? {
             approval.unsealed = self.sealing.open_sealed(prompt, Purpose::PrivateFields)?;
         }
+        self.name_approvals(std::slice::from_mut(&mut approval)).await?;
         Ok(ApprovalShown { approval })
     }
 }
@@ -216,9 +218,11 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         state: approval_state(*state),
         run_id: plan.run.to_string(),
         schedule_id: plan.schedule.to_string(),
+        schedule_name: None,
         agent: plan.agent.as_ref().map(ToString::to_string),
         tool: plan.tool.as_ref().map(|tool| tool.name.clone()),
         tier: plan.tier.into(),
+        containment: plan.backend.as_ref().map(|it| wire::containment(it.containment())),
         requested_at: rfc3339(approval.requested_at),
         approve_by: approve_by.map(rfc3339),
         execute_by: execute_by.map(rfc3339),

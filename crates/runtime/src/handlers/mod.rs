@@ -8,6 +8,7 @@ pub(crate) mod budgets;
 pub(crate) mod config;
 pub(crate) mod events;
 pub(crate) mod ledger;
+mod names;
 pub(crate) mod policy;
 pub(crate) mod policy_replay;
 pub(crate) mod run_output;

@@ -48,6 +48,7 @@ impl Serve<PolicyExplain> for Engine {
             facts: facts.map(wire_facts),
             ruling: run.ruling.as_ref().map(wire_decision),
             sentence,
+            containment: self.containment_of(run).await?,
         })
     }
 }

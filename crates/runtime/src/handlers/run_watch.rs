@@ -54,7 +54,8 @@ impl Engine {
         seen: &WatchCursor,
         output: Option<&LiveOutput>,
     ) -> Result<RunWatched, Error> {
-        let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
+        // Past the cache: the store wakes this request before the commit has updated the cache, and nothing wakes it again.
+        let rows = self.transactions.load_stored(&[(Noun::Run, id.to_string())]).await?;
         let run = wire_in(&rows, id)?;
         let (epoch, ended) = rows
             .get::<Run>(id)

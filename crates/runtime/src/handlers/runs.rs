@@ -1,9 +1,10 @@
 //! Lists, shows, cancels, retries and settles runs.
 
 use api::{
-    ApiRequest, Code, Error, RunCancel, RunCancelled, RunChanged, RunList, RunOutput, RunRetry,
-    RunSettle, RunShow, RunShown, RunSource, RunUsage, Runs, Serve,
+    ApiRequest, Code, Containment, Error, RunCancel, RunCancelled, RunChanged, RunList, RunOutput,
+    RunRetry, RunSettle, RunShow, RunShown, RunSource, RunUsage, Runs, Serve,
 };
+use kernel::agent::Agent;
 use kernel::run::{self, Command, Refusal, Run, State};
 use kernel::schedule::check_note;
 use kernel::slot::Source;
@@ -24,7 +25,7 @@ use crate::handlers::authority::RECORD_WITHIN;
 use crate::pages::{self, Order, PageRequest};
 use crate::secrets::sealing::Purpose;
 use crate::timestamps::rfc3339;
-use crate::wire::{run_origin, run_state, settled_outcome};
+use crate::wire::{containment, run_origin, run_state, settled_outcome};
 
 impl Serve<RunList> for Engine {
     async fn serve(&self, _: &Caller, list: RunList) -> Result<Runs, Error> {
@@ -40,7 +41,7 @@ impl Serve<RunList> for Engine {
             limit: list.limit,
             cursor: list.cursor,
         };
-        let (runs, cursor) = pages::page::<RunId, _>(&*self.store, page, |item| {
+        let (mut runs, cursor) = pages::page::<RunId, _>(&*self.store, page, |item| {
             let (id, run) = decode_listed::<Run>(item)?;
             let of = run.agent.as_ref().map(|agent| agent.as_str());
             let matches = (agent.is_none() || agent == of)
@@ -48,6 +49,7 @@ impl Serve<RunList> for Engine {
             Ok(matches.then(|| wire(&id, &run)))
         })
         .await?;
+        self.name_runs(&mut runs).await?;
         Ok(Runs { runs, cursor })
     }
 }
@@ -71,7 +73,9 @@ impl Serve<RunShow> for Engine {
                 Source::Run(id) => RunSource::Run(id.to_string()),
                 Source::Event(id) => RunSource::Event(id),
             });
+            shown.containment = self.containment_of(run).await?;
         }
+        self.name_runs(std::slice::from_mut(&mut shown)).await?;
         Ok(RunShown { run: shown })
     }
 }
@@ -127,6 +131,13 @@ impl Serve<RunSettle> for Engine {
 }
 
 impl Engine {
+    /// What contains the agent of a run now.
+    pub(crate) async fn containment_of(&self, run: &Run) -> Result<Option<Containment>, Error> {
+        let Some(name) = &run.agent else { return Ok(None) };
+        let rows = self.transactions.load(&[row_key::<Agent>(name)]).await?;
+        Ok(rows.get::<Agent>(name).map(|agent| containment(agent.backend.containment())))
+    }
+
     async fn record_cancel(
         &self,
         caller: &Caller,
@@ -215,10 +226,12 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
         state: run_state(&run.state),
         approval_id: run.approval.as_ref().map(ToString::to_string),
         schedule_id: Some(run.schedule.to_string()),
+        schedule_name: None,
         slot: run.slot.map(rfc3339),
         origin: run_origin(run.origin),
         source: None,
         agent: run.agent.as_ref().map(ToString::to_string),
+        containment: None,
         attempt: run.attempt,
         queued_at: rfc3339(run.queued_at),
         started_at: run.started_at.map(rfc3339),

@@ -17,7 +17,7 @@ use crate::authorize::scope::RunnerScope;
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::engine::Engine;
-use crate::engine::clock_monitor::clock_behind;
+use crate::engine::clock_monitor::clock_problem;
 use crate::errors;
 use crate::handlers::approvals;
 use crate::timestamps::rfc3339;
@@ -106,7 +106,7 @@ impl Engine {
                 checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
                 stopped: self.write_guard.stopped_writing().map(|reason| reason.to_string()),
                 check: self.integrity.result(),
-                clock: clock_behind(self.time.monotonic_now()),
+                clock: clock_problem(&self.time),
             },
             authority: self.authority.to_wire(&self.authority.load().await?),
             budget: self.budgets.status().await?,
@@ -129,7 +129,8 @@ impl Engine {
             let supported = agents::supports(kind);
             let why = (!supported).then(|| "this version does not support the backend yet".into());
             let name = format!("agent.{kind}");
-            Capability { name, supported, enabled: supported, why, opt_in: false }
+            let containment = Some(wire::containment(kind.containment()));
+            Capability { name, supported, enabled: supported, why, opt_in: false, containment }
         });
         let posture = self.installation.posture;
         let switches = self.config.active().trust.switches(posture).map(|(name, off)| {
@@ -146,7 +147,8 @@ impl Engine {
                 None => None,
             };
             let (enabled, opt_in) = (why.is_none(), is_opt_in(name));
-            Capability { name: name.to_owned(), supported: true, enabled, why, opt_in }
+            let name = name.to_owned();
+            Capability { name, supported: true, enabled, why, opt_in, containment: None }
         });
         backends.chain(switches).collect()
     }

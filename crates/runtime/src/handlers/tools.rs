@@ -23,7 +23,9 @@ impl Serve<ToolList> for Engine {
         let mut stats: BTreeMap<String, ToolStats> = BTreeMap::new();
         for item in items.map_err(errors::store)? {
             let stored = codec::decode_item(&item)?;
-            stats.extend(stored.map(|stored| (item.id, stored)));
+            // A tool that was never called has a row if people gave a schedule with it a tier.
+            let called = stored.filter(|stored: &ToolStats| !stored.days.is_empty());
+            stats.extend(called.map(|stored| (item.id, stored)));
         }
         let now = self.time.now();
         for (tool, counts) in &self.tool_metrics.unwritten().tools {

@@ -1,6 +1,6 @@
 //! Exports the ledger to files, two for each month.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl ExportJob {
         mut self,
         mut finished: FinishedMonths,
     ) -> Result<(Vec<(Export, Hash)>, FinishedMonths), Error> {
-        fs::create_dir_all(&self.dir).map_err(|error| self.failed(&self.dir, error))?;
+        self.create_directory().map_err(|error| self.failed(&self.dir, error))?;
         if self.selection == MonthSelection::All {
             self.end = self.end_without_export_events()?;
         }
@@ -176,6 +176,14 @@ impl ExportJob {
             (finished.chain, finished.manifest) = (after, Some(manifest_hash));
         }
         Ok((exported, finished))
+    }
+
+    /// A directory that a person named may be a link.
+    fn create_directory(&self) -> io::Result<()> {
+        match self.dir == self.installation.settings.data.join(DIRECTORY) {
+            true => files::create_directory(&self.dir),
+            false => fs::create_dir_all(&self.dir),
+        }
     }
 
     /// The end of the last export, if only events about exports follow it. Every export adds such an event, and would
@@ -248,10 +256,10 @@ impl ExportJob {
         month: Month,
         before: Chain,
         previous: Option<Hash>,
-        files: &MonthFiles,
+        month_files: &MonthFiles,
     ) -> Result<Manifest, Error> {
-        let failed = |error| self.failed(files.new_lines(), error);
-        let output = BufWriter::new(File::create(files.new_lines()).map_err(failed)?);
+        let failed = |error| self.failed(month_files.new_lines(), error);
+        let output = BufWriter::new(files::create(month_files.new_lines()).map_err(failed)?);
         let instance = self.installation.instance.clone();
         let start = before.size();
         let mut writer = MonthWriter::new(output, instance, month, before, previous);
@@ -260,10 +268,10 @@ impl ExportJob {
             writer.finish().map_err(|error| self.write_error(error))?;
         let file = output.into_inner().map_err(|error| failed(error.into_error()))?;
         file.sync_all().map_err(failed)?;
-        match files.has_new_lines(&manifest).map_err(failed)? {
+        match month_files.has_new_lines(&manifest).map_err(failed)? {
             true => Ok(manifest),
             false => {
-                let path = files.new_lines().display();
+                let path = month_files.new_lines().display();
                 Err(internal(format!("`{path}` differs from what was written")))
             }
         }

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use ledger::export::{Manifest, Month};
+use ledger::export::{MANIFEST_BYTES_MAX, Manifest, Month};
 
 #[derive(Debug)]
 pub(crate) struct MonthFiles {
@@ -55,7 +55,7 @@ impl MonthFiles {
 
     /// The signed manifest, if it exists.
     pub(crate) fn read_manifest(&self) -> Option<String> {
-        fs::read_to_string(&self.manifest).ok()
+        files::read_text(&self.manifest, MANIFEST_BYTES_MAX).ok()
     }
 
     /// Whether the current lines are those that the manifest describes. Reads all of them.
@@ -86,7 +86,7 @@ impl MonthFiles {
 
     /// Writes the new manifest, and syncs both new files to the disk before the old manifest is replaced.
     fn write_manifest(&self, note: &str) -> io::Result<()> {
-        let mut file = File::create(&self.new_manifest)?;
+        let mut file = files::create(&self.new_manifest)?;
         file.write_all(note.as_bytes())?;
         file.sync_all()?;
         self.sync()
@@ -98,5 +98,5 @@ impl MonthFiles {
 }
 
 fn matches(manifest: &Manifest, lines: &Path) -> io::Result<bool> {
-    manifest.matches_file(BufReader::new(File::open(lines)?))
+    manifest.matches_file(BufReader::new(files::open(lines)?))
 }

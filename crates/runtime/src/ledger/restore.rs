@@ -1,6 +1,6 @@
 //! Recreates a data directory from exported files.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ impl ExportFiles for ExportDir {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
-        Ok(Box::new(BufReader::new(File::open(self.0.join(name))?)))
+        Ok(Box::new(BufReader::new(files::open_linked(&self.0.join(name))?)))
     }
 }
 

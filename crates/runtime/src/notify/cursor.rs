@@ -99,7 +99,7 @@ pub(super) fn remove_others(data: &Path, channels: &[&str]) {
 
 fn write(path: &Path, cursor: Cursor) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::create_dir_all(directory)?;
+    files::create_directory(directory)?;
     files::replace(path, &format!("{} {}\n", cursor.done, cursor.through))
 }
 

@@ -35,6 +35,8 @@ use crate::schedule::compiled::{CompiledSchedule, Schedules};
 const BATCH: usize = 1_024;
 /// After a failure of the store.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// How long to wait before checking again whether the clock can be trusted.
+const UNTRUSTED_PAUSE: Duration = Duration::from_secs(60);
 /// How long a schedule is left alone after its slots could not be decided.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// The longest sleep, because another process on the same database may add a schedule.
@@ -107,6 +109,12 @@ impl Timer {
 
     /// Decides what is due, then sleeps until something is.
     async fn decide_due(&self, failing: &mut Failing, fast_starts: &FastStarts) {
+        if self.time.untrusted().is_some() {
+            // It ends as soon as the clock is set.
+            let pause = self.time.wait_until(self.time.after(UNTRUSTED_PAUSE));
+            let _ = fast_starts.shutdown.run_until_cancelled(pause).await;
+            return;
+        }
         let decided = match self.decide_batch(failing, fast_starts).await {
             Ok(()) => self.sleep_until_due(failing, &fast_starts.shutdown).await,
             Err(unreachable) => Err(unreachable),

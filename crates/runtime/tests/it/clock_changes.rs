@@ -119,7 +119,7 @@ async fn each_clock_change_is_recorded_once() {
         (4 * SECOND_US, false),
         (-5 * SECOND_US, false),
         (-6 * SECOND_US, true),
-        (365 * DAY_US, true),
+        (25 * DAY_US, true),
     ];
     let expected: Vec<i64> =
         steps.iter().filter(|(_, is_told)| *is_told).map(|(by, _)| by / SECOND_US).collect();
@@ -162,9 +162,9 @@ async fn a_clock_change_never_extends_the_lease() {
         world.lease = LEASE;
         world.reopen().await.unwrap();
         crash(&mut world, async |_| wait_until_idle().await).await;
-        // Renewed while the clock is a year ahead and then corrected, with or without a running engine.
+        // Renewed while the clock is ahead and then corrected, with or without a running engine.
         let renew = async |world: &World| {
-            world.set_clock(OCTOBER_US + 365 * DAY_US);
+            world.set_clock(OCTOBER_US + 29 * DAY_US);
             wait_until_idle().await;
             world.send(LeaseRenew::default()).await.unwrap();
             world.set_clock(OCTOBER_US);

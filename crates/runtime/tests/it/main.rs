@@ -13,7 +13,11 @@ mod budget;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod clock_ahead;
+#[cfg(test)]
 mod clock_changes;
+#[cfg(test)]
+mod hidden_objects;
 #[cfg(test)]
 mod lists;
 #[cfg(test)]
@@ -22,6 +26,10 @@ mod maintenance;
 mod notify;
 #[cfg(test)]
 mod policy_preview;
+#[cfg(test)]
+mod races;
+#[cfg(test)]
+mod references;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]

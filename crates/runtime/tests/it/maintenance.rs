@@ -117,9 +117,10 @@ async fn a_past_month_is_read_once_per_process() {
 async fn exported_months_are_contiguous_and_only_changed_files_are_rewritten() {
     let world = World::new().await;
     let export = || LedgerExport { dir: None };
-    for month in 0..3 {
-        world.set_now(OCTOBER_US + month * 31 * DAY_US);
-        world.send(builtin(&format!("agent-{month}"))).await.unwrap();
+    // A command without a daemon trusts no clock that is 30 days ahead of the last entry.
+    for day in [0, 29, 58, 63] {
+        world.set_now(OCTOBER_US + day * DAY_US);
+        world.send(builtin(&format!("agent-{day}"))).await.unwrap();
     }
     let done = world.send(export()).await.unwrap();
     let months: Vec<_> = done.exports.iter().map(|it| (it.month.as_str(), it.written)).collect();
@@ -131,7 +132,7 @@ async fn exported_months_are_contiguous_and_only_changed_files_are_rewritten() {
     // Only the events about the first export are new.
     let before = world.kinds().await;
     assert_eq!(written().await, [false, false, false]);
-    world.set_now(OCTOBER_US + 93 * DAY_US);
+    world.set_now(OCTOBER_US + 92 * DAY_US);
     assert_eq!(written().await, [false, false, false]);
     assert_eq!(world.kinds().await, before);
     world.send(builtin("agent-3")).await.unwrap();
@@ -146,8 +147,10 @@ async fn exported_months_are_contiguous_and_only_changed_files_are_rewritten() {
 #[tokio::test]
 async fn an_export_repairs_damaged_files_of_a_past_month() {
     let world = World::new().await;
-    world.set_now(OCTOBER_US + 31 * DAY_US);
-    world.send(builtin("ada")).await.unwrap();
+    for (day, name) in [(29, "ada"), (31, "bob")] {
+        world.set_now(OCTOBER_US + day * DAY_US);
+        world.send(builtin(name)).await.unwrap();
+    }
     world.send(LedgerExport { dir: None }).await.unwrap();
     let exports = world.data.path().join("exports");
     let [lines, manifest] =

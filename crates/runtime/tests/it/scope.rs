@@ -11,7 +11,7 @@ use crate::world::{World, builtin, run_engine};
 
 /// What a request is expected to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expected {
+pub(crate) enum Expected {
     Answered,
     /// Refused with this code.
     Refused(Code),
@@ -24,14 +24,14 @@ use Expected::{Answered, Hidden, Refused};
 const ROLE: Expected = Refused(Code::RoleTooLow);
 
 /// Objects of `eve`, another agent than the caller.
-struct Others {
-    schedule: String,
-    run: String,
-    approval: String,
+pub(crate) struct Others {
+    pub(crate) schedule: String,
+    pub(crate) run: String,
+    pub(crate) approval: String,
 }
 
 /// Every request about objects of `eve`, with the answer for an agent and for an observer.
-fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expected)> {
+pub(crate) fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expected)> {
     let schedule = || json!({ "id": eve.schedule });
     let run = || json!({ "id": eve.run });
     let add = || {
@@ -55,11 +55,11 @@ fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expected)> {
         ("agent.test", json!({ "name": "eve" }), ROLE, ROLE),
         ("schedule.add", add(), ROLE, ROLE),
         ("schedule.add_all", json!({ "schedules": [add()] }), ROLE, ROLE),
-        ("schedule.edit", json!({ "id": eve.schedule, "tier": 0 }), ROLE, ROLE),
+        ("schedule.edit", json!({ "id": eve.schedule, "tier": 0 }), Hidden, ROLE),
         ("schedule.list", json!({}), Answered, Answered),
         ("schedule.show", schedule(), Hidden, Answered),
         ("schedule.pause", schedule(), Hidden, ROLE),
-        ("schedule.resume", schedule(), ROLE, ROLE),
+        ("schedule.resume", schedule(), Hidden, ROLE),
         ("schedule.remove", schedule(), Hidden, ROLE),
         ("schedule.fire", schedule(), Hidden, ROLE),
         ("schedule.backfill", fill, ROLE, ROLE),
@@ -71,8 +71,8 @@ fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expected)> {
         ("run.read", run(), Hidden, Answered),
         ("run.watch", run(), Hidden, Answered),
         ("run.events", run(), Hidden, Answered),
-        ("run.cancel", run(), ROLE, ROLE),
-        ("run.retry", run(), ROLE, ROLE),
+        ("run.cancel", run(), Hidden, ROLE),
+        ("run.retry", run(), Hidden, ROLE),
         ("run.settle", json!({ "id": eve.run, "state": "done" }), ROLE, ROLE),
         ("approval.list", json!({}), Answered, Answered),
         ("approval.show", json!({ "id": eve.approval }), Hidden, Answered),
@@ -105,7 +105,7 @@ async fn world_of_two_agents() -> World {
     world
 }
 
-async fn others(world: &World) -> Others {
+pub(crate) async fn others(world: &World) -> Others {
     let schedule = add(world, named("watch the bank", "eve", every("1h", "x"))).await;
     let run = fire(world, &schedule).await.id;
     wait_until_idle().await;

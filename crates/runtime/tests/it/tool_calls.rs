@@ -80,7 +80,7 @@ impl Tools for TestTools {
 
 /// A schedule that calls a tool every hour, with the id of another schedule.
 fn call(name: &str, tool: &str, id: &str) -> ScheduleAdd {
-    let payload = Some(format!(r#"{{"id":"{id}"}}"#));
+    let payload = Some(serde_json::json!({"id": id}).try_into().unwrap());
     let action = api::Action { tool: Some(tool.to_owned()), payload, ..api::Action::default() };
     ScheduleAdd { name: name.to_owned(), action, ..every("1h", "") }
 }

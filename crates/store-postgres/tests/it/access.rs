@@ -58,7 +58,8 @@ async fn password_is_required_and_checked() {
         "CREATE ROLE watch LOGIN PASSWORD 'hunter2';
          ALTER DATABASE {database} OWNER TO watch;
          ALTER SCHEMA public OWNER TO watch;
-         COPY (VALUES ('local all midwatch trust'), ('host all watch all scram-sha-256'))
+         COPY (VALUES ('local all midwatch trust'), ('local all watch scram-sha-256'),
+                      ('host all watch all scram-sha-256'))
             TO '{rules}';
          SELECT pg_reload_conf()"
     );
@@ -76,10 +77,21 @@ async fn password_is_required_and_checked() {
     let refused = "password authentication failed for user \"watch\"";
     check_error(try_access(&url, Some("hunter3"), Some(&ca_file)).await, refused);
     check_error(try_access(&url, None, Some(&ca_file)).await, "password");
-    // A server that asks for the password in clear text, or by its MD5, does not get it.
-    for method in ["password", "md5"] {
+    // The same on this machine, without TLS.
+    let unix_url = socket.replace("midwatch@", "watch@");
+    let (_, address) = url.split_once('@').unwrap();
+    let (address, _) = address.split_once(':').unwrap();
+    let loopback_url = url.replace(address, "localhost");
+    let loopback_url = format!("{loopback_url}?hostaddr={address}&sslmode=disable");
+    for local_url in [&unix_url, &loopback_url] {
+        try_access(local_url, Some("hunter2"), None).await.unwrap();
+        check_error(try_access(local_url, Some("hunter3"), None).await, refused);
+    }
+    // A server that asks for the password in another way does not get it.
+    for (method, form) in [("password", "in clear text"), ("md5", "as an MD5 hash")] {
         let sql = format!(
-            "COPY (VALUES ('local all midwatch trust'), ('host all watch all {method}'))
+            "COPY (VALUES ('local all midwatch trust'), ('local all watch {method}'),
+                          ('host all watch all {method}'))
                 TO '{rules}';
              ALTER ROLE watch PASSWORD 'hunter2';
              SELECT pg_reload_conf()"
@@ -92,11 +104,14 @@ async fn password_is_required_and_checked() {
                     // The server has not loaded the rules yet.
                     Ok(()) => tokio::task::yield_now().await,
                     Err(error) if error.to_string().contains(refused) => {}
-                    refused => return check_error(refused, "channel binding"),
+                    refused => return check_error(refused, form),
                 }
             }
         })
         .await;
+        for local_url in [&unix_url, &loopback_url] {
+            check_error(try_access(local_url, Some("hunter2"), None).await, form);
+        }
     }
 }
 

@@ -19,6 +19,8 @@ mod lost_connections;
 #[cfg(test)]
 mod node;
 #[cfg(test)]
+mod password;
+#[cfg(test)]
 mod proxy;
 #[cfg(test)]
 mod races;

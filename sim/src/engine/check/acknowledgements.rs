@@ -65,6 +65,25 @@ impl Audit {
         }
     }
 
+    /// From now on nothing starts. Requires that the ledger was read to its end.
+    pub(in crate::engine) fn record_unrecorded_freeze(&mut self) {
+        self.has_unrecorded_freeze = true;
+    }
+
+    /// From now on no attempt of the run starts.
+    pub(in crate::engine) fn record_unrecorded_cancel(&mut self, id: &RunId, now_us: u128) {
+        let requeued = self.runs.get(id).map_or(0, |run| run.requeued);
+        self.cancels.insert(id.clone(), (now_us, requeued));
+    }
+
+    /// Whether the ledger has the cancel of this run, or the last freeze.
+    pub(in crate::engine) fn has_stop(&self, run: Option<&RunId>) -> bool {
+        match run.and_then(|id| self.runs.get(id)) {
+            Some(run) => run.is_cancelled || matches!(run.phase, Phase::Ended(_)),
+            None => !self.has_unrecorded_freeze,
+        }
+    }
+
     /// Checks that the attempt of a cancelled run was stopped.
     fn record_cancel(
         &mut self,

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use anyhow::{Context, Result, ensure};
 use kernel::agent::AgentName;
 use kernel::approval::{self, Approval, Requested};
-use kernel::authority::Authority;
+use kernel::authority::{Authority, Event as AuthorityEvent};
 use kernel::backend::Tier;
 use kernel::budget::Charge;
 use kernel::installation::Event as InstallationEvent;
@@ -53,6 +53,8 @@ pub(super) struct Audit {
     causes: HashMap<String, u64>,
     /// When the cancel of a run was acknowledged, and how often the run had been retried by hand until then.
     cancels: BTreeMap<RunId, (u128, u32)>,
+    /// A freeze is in effect that the ledger does not have yet.
+    has_unrecorded_freeze: bool,
     /// Runs that started on a day, by agent and in total.
     charged: BTreeMap<(Option<AgentName>, i64), i64>,
     spending: Spending,
@@ -70,6 +72,7 @@ impl Audit {
             run_keys: BTreeSet::new(),
             causes: HashMap::new(),
             cancels: BTreeMap::new(),
+            has_unrecorded_freeze: false,
             history: History::default(),
             charged: BTreeMap::new(),
             spending: Spending::default(),
@@ -111,6 +114,10 @@ impl Audit {
         let body = decode(fields)?;
         self.history.add(fields, &body);
         self.check_cause(fields)?;
+        if let EventBody::Authority(_, AuthorityEvent::Frozen(_)) = &body {
+            ensure!(!self.is_frozen(), "I11: a freeze is recorded again");
+            self.has_unrecorded_freeze = false;
+        }
         self.tables.apply(&body);
         for (counter, _) in body.counter_deltas() {
             let count = self.tables.counters.get(&counter).copied().unwrap_or_default();
@@ -189,7 +196,8 @@ impl Audit {
         }
         match event {
             RunEvent::Started(started) => {
-                ensure!(!self.is_frozen(), "I11: run {id} is started during a freeze");
+                let is_frozen = self.is_frozen() || self.has_unrecorded_freeze;
+                ensure!(!is_frozen, "I11: run {id} is started during a freeze");
                 let is_counted = Tier::ReadOnly < started.tier;
                 ensure!(started.charge.is_some() == is_counted, "I8: {started:?} is not counted");
                 self.charge(started.charge.as_ref(), 1)?;
@@ -256,7 +264,7 @@ impl Audit {
         Ok(())
     }
 
-    fn is_frozen(&self) -> bool {
+    pub(super) fn is_frozen(&self) -> bool {
         let mut rows = self.tables.rows.range((Noun::Authority, String::new())..);
         let authority = rows.next().and_then(|(_, row)| row.get::<Authority>());
         authority.is_some_and(|authority| authority.frozen.is_some())

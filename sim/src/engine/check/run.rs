@@ -105,6 +105,7 @@ impl RunTrack {
             }
             Event::CancelRequested(_) => {
                 ensure!(self.phase == Phase::Running, "S6: a cancel while {:?}", self.phase);
+                ensure!(!self.is_cancelled, "S6: a cancel is recorded again");
                 self.is_cancelled = true;
             }
             Event::Ended(ended) => self.end(id, ended.outcome, attempts)?,

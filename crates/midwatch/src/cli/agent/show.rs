@@ -30,6 +30,7 @@ fn render(agent: &Agent) -> String {
     let rows = [
         Some(("name", agent.name.clone())),
         Some(("backend", agent.backend.clone())),
+        agent.containment.map(|it| ("containment", it.description().to_owned())),
         some("url", &settings.url),
         some("model", &settings.model),
         some("remote id", &settings.remote_id),

@@ -16,7 +16,7 @@ use clap::Subcommand;
 
 use crate::context::Context;
 
-const ID: &str = "The id of the approval, from `midwatch approval list`";
+const ID: &str = "The approval: its id, or the beginning of it, from `midwatch approval list`";
 const REASON: &str = "Why; recorded in the ledger";
 
 #[derive(Debug, Subcommand)]
@@ -51,6 +51,7 @@ mod tests {
     pub(super) fn pending(prompt: &str) -> Approval {
         let document = json!({
             "id": "apr_1", "state": "pending", "run_id": "run_1", "schedule_id": "sch_1",
+            "schedule_name": "standup",
             "agent": "ada", "tier": 2, "asked_at": "2026-11-16T09:00:00Z",
             "approve_by": "2026-11-17T09:00:00Z", "plan_hash": "00ff",
             "needs": {"persons": 1, "role": "operator", "others": false, "signed": false},

@@ -1,6 +1,5 @@
 //! `midwatch approval sign`: runs on the approver's machine and needs no daemon.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,6 +18,8 @@ use crate::context::Context;
 
 /// The longest output of `approval show` that is read; a plan is always shorter.
 const SHOWN_BYTES_MAX: u64 = 1 << 20;
+/// Far above the length of a key.
+const KEY_BYTES_MAX: usize = 4_096;
 
 /// Sign an approval with your key, on your own machine
 ///
@@ -102,7 +103,7 @@ fn verified_plan(approval: &Approval) -> Result<Plan, Error> {
 fn read_shown(path: Option<&Path>) -> Result<Approval, Error> {
     let mut text = String::new();
     let read = match path {
-        Some(path) => fs::File::open(path)
+        Some(path) => files::open_linked(path)
             .and_then(|file| file.take(SHOWN_BYTES_MAX).read_to_string(&mut text)),
         None => io::stdin().take(SHOWN_BYTES_MAX).read_to_string(&mut text),
     };
@@ -117,7 +118,8 @@ fn read_key(path: &Path) -> Result<SigningKey, Error> {
     let invalid = |what: String| {
         Error::new(Code::InvalidInput, what).hint("`midwatch approval key NAME` creates a key")
     };
-    let text = fs::read_to_string(path)
+    let text = files::open_linked(path)
+        .and_then(|file| files::read_text_of(file, KEY_BYTES_MAX))
         .map_err(|error| invalid(format!("`{}` cannot be read: {error}", path.display())))?;
     SigningKey::from_text(text.trim_end())
         .map_err(|error| invalid(format!("`{}` holds no valid key: {error}", path.display())))

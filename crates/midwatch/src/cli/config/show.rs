@@ -4,9 +4,13 @@ use api::{ConfigShow, ConfigValue, Error};
 use serde::Serialize;
 
 use crate::access::send_to_daemon;
-use crate::cli::support::render::{paragraphs, table};
+use crate::cli::support::render::paragraphs;
+use crate::cli::support::table::{Column, shortened, table, whole};
 use crate::config::{Loaded, Setting};
 use crate::context::Context;
+use crate::view::View;
+
+const COLUMNS: [Column; 3] = [whole("KEY"), shortened("VALUE", 16), shortened("FROM", 24)];
 
 #[derive(Debug, Serialize)]
 struct Shown {
@@ -39,7 +43,7 @@ pub(super) async fn run(context: &Context) -> Result<(), Error> {
         origin: value.origin.to_string(),
     });
     let shown = Shown { config: values.collect(), daemon };
-    context.output.show(&shown, render);
+    context.output.show(&shown, |shown| render(shown, &context.view));
     Ok(())
 }
 
@@ -51,14 +55,13 @@ fn differences(loaded: &Loaded, active: Vec<ConfigValue>) -> Vec<ConfigValue> {
     active.into_iter().filter(|it| !is_same(it)).collect()
 }
 
-fn render(Shown { config, daemon }: &Shown) -> String {
-    let head = ["KEY", "VALUE", "FROM"];
+fn render(Shown { config, daemon }: &Shown, view: &View) -> String {
     let rows = config.iter().map(|it| [it.key.to_owned(), it.value.to_string(), it.origin.clone()]);
-    let rows = table(head, rows);
+    let rows = table(view, COLUMNS, rows);
     if daemon.is_empty() {
         return rows;
     }
     let others = daemon.iter().map(|it| [it.key.clone(), it.value.clone(), it.origin.clone()]);
     let note = "These values come from the files and this command's environment. The daemon uses other values:";
-    paragraphs([rows, format!("{note}\n{}", table(head, others))])
+    paragraphs([rows, format!("{note}\n{}", table(view, COLUMNS, others))])
 }

@@ -20,7 +20,7 @@ pub(in crate::cli) struct Renew {
 pub(super) async fn run(context: &Context, renew: Renew) -> Result<ExitCode, Error> {
     let answer = send(context, LeaseRenew { note: renew.reason }).await?;
     context.output.show(&answer, |AuthorityChanged { authority, .. }| {
-        format!("lease renewed; {}", deadline(&authority.lease))
+        format!("lease renewed; {}", deadline(&authority.lease, &context.view))
     });
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use api::{Code, Error, LedgerExport};
 use clap::Args;
 
 use crate::access::send_with_progress;
-use crate::cli::support::render::table;
+use crate::cli::support::table::{shortened, table, whole};
 use crate::context::Context;
 
 /// Export the ledger to files, two per month
@@ -34,7 +34,8 @@ pub(super) async fn run(context: &Context, export: Export) -> Result<(), Error> 
             let state = if export.written { "written" } else { "unchanged" };
             [export.month.clone(), entries, export.file.clone(), state.to_owned()]
         });
-        format!("{}\nin {}", table(["MONTH", "ENTRIES", "FILE", ""], rows), answer.dir)
+        let columns = [whole("MONTH"), whole("ENTRIES"), shortened("FILE", 16), whole("")];
+        format!("{}\nin {}", table(&context.view, columns, rows), answer.dir)
     });
     Ok(())
 }

@@ -50,8 +50,10 @@ pub(super) async fn run(context: &Context, explain: Explain) -> Result<(), Error
 
 /// The decision, then the request and the facts that it was based on.
 fn render(answer: &PolicyExplained) -> String {
-    let PolicyExplained { request, facts, sentence, .. } = answer;
+    let PolicyExplained { request, facts, sentence, containment, .. } = answer;
+    let containment = containment.map(|it| ("containment", it.description().to_owned()));
     let rows = request.iter().flat_map(request_rows).chain(facts.iter().flat_map(fact_rows));
+    let rows = rows.chain(containment);
     let rows = pairs(rows.map(|(name, value)| (name, on_one_line(&value))));
     paragraphs([sentence.clone(), rows])
 }

@@ -8,9 +8,20 @@ use clap::Args;
 
 use crate::access::send_with_progress;
 use crate::cli::support::input::unreadable;
-use crate::cli::support::render::{paragraphs, table};
+use crate::cli::support::render::paragraphs;
+use crate::cli::support::short_id::short_ids;
+use crate::cli::support::table::{Column, shortened, table, whole};
 use crate::config;
 use crate::context::Context;
+use crate::view::View;
+
+const COLUMNS: [Column; 5] = [
+    whole("RUN"),
+    whole("AT"),
+    shortened("AGENT", 6).or_left_out(1),
+    whole("WAS → WOULD BE"),
+    shortened("RULE", 10),
+];
 
 /// Evaluate past decisions again, by the active rules or by others, and show which would differ
 #[derive(Debug, Args)]
@@ -34,7 +45,7 @@ pub(super) async fn run(context: &Context, replay: Replay) -> Result<(), Error> 
     let request = PolicyReplay { since, rules, posture };
     let answer = send_with_progress(context, request, progress.sink()).await?;
     drop(progress);
-    context.output.show(&answer, render);
+    context.output.show(&answer, |answer| render(answer, &context.view));
     Ok(())
 }
 
@@ -49,15 +60,16 @@ fn read_rules(path: &Path) -> Result<String, Error> {
     }
 }
 
-fn render(answer: &PolicyReplayed) -> String {
-    let rows = answer.changed.iter().map(|it| {
+fn render(answer: &PolicyReplayed, view: &View) -> String {
+    let ids = short_ids(answer.changed.iter().map(|it| it.run_id.as_str()));
+    let rows = answer.changed.iter().zip(ids).map(|(it, id)| {
         let agent = it.agent.clone().unwrap_or_default();
         let change = format!("{} → {}", it.was, it.would_be);
-        [it.run_id.clone(), it.at.clone(), agent, change, it.rule.clone()]
+        [id, view.time(&it.at), agent, change, it.rule.clone()]
     });
     let changed = match answer.changed.is_empty() {
         true => String::new(),
-        false => table(["RUN", "AT", "AGENT", "WAS → WOULD BE", "RULE"], rows),
+        false => table(view, COLUMNS, rows),
     };
     let counts = answer.counts.iter();
     let counts: Vec<String> = counts
@@ -75,7 +87,12 @@ mod tests {
 
     fn check(answer: serde_json::Value, expected: &[&str]) {
         let answer: PolicyReplayed = serde_json::from_value(answer).unwrap();
-        assert_eq!(render(&answer).lines().collect::<Vec<_>>(), expected);
+        assert_eq!(
+            render(&answer, &View::fixed(80, "UTC", "2026-10-01T00:00:00Z"))
+                .lines()
+                .collect::<Vec<_>>(),
+            expected
+        );
     }
 
     #[test]
@@ -92,8 +109,8 @@ mod tests {
         check(
             answer.clone(),
             &[
-                "RUN    AT                    AGENT  WAS → WOULD BE  RULE",
-                "run_1  2026-10-01T00:00:00Z  ada    allow → ask     policy.toml/nights",
+                "RUN    AT              AGENT  WAS → WOULD BE  RULE",
+                "run_1  1 Oct 00:00:00  ada    allow → ask     policy.toml/nights",
                 "",
                 "allow → ask: 1, ask → deny: 3",
                 "",

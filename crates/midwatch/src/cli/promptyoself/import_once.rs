@@ -34,7 +34,7 @@ pub(super) async fn run(context: &Context) -> Result<(), Error> {
         warn!(%entry, "did not import an entry of the earlier promptyoself");
     }
     context.directory.create()?;
-    std::fs::write(&marker, database.display().to_string()).map_err(|error| {
+    files::replace(&marker, &database.display().to_string()).map_err(|error| {
         let what = format!("`{}` cannot be written: {error}", marker.display());
         Error::new(Code::Failed, what).hint("check the permissions of the data directory")
     })

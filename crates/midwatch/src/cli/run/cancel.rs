@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use api::{Code, Error, RunCancel, RunCancelled, RunChanged, RunState};
+use api::{Code, Error, RunCancel, RunCancelled, RunChanged, RunShow, RunState};
 use clap::Args;
 use kernel::RunId;
 use runtime::StopTarget;
 
 use super::{ID, render_change};
-use crate::access::{Stopped, send_stop};
+use crate::access::{Stopped, send, send_stop};
 use crate::cli::support::stop;
 use crate::context::Context;
 
@@ -24,15 +24,22 @@ pub(in crate::cli) struct Cancel {
 
 pub(super) async fn run(context: &Context, cancel: Cancel) -> Result<ExitCode, Error> {
     let Cancel { id, reason: note } = cancel;
-    let unknown =
-        |invalid| Error::new(Code::NotFound, invalid).hint("`midwatch run list` shows the runs");
-    let run: RunId = id.parse().map_err(unknown)?;
-    let request = RunCancel { id, note: note.clone() };
+    let run = full_id(context, id).await?;
+    let request = RunCancel { id: run.to_string(), note: note.clone() };
     match send_stop(context, request, StopTarget::Run(&run), note.as_deref()).await? {
         Stopped::Answered(answer) => context.output.show(&answer, |it| render(&run, it)),
         Stopped::Marked(why) => stop::show_marked(context, &why),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A marker needs the whole id, so the beginning of one is completed first.
+async fn full_id(context: &Context, id: String) -> Result<RunId, Error> {
+    if let Ok(id) = id.parse() {
+        return Ok(id);
+    }
+    let run = send(context, RunShow { id }).await?.run;
+    run.id.parse().map_err(|invalid| Error::new(Code::Failed, invalid))
 }
 
 fn render(id: &RunId, RunCancelled { run, changed, recorded }: &RunCancelled) -> String {

@@ -5,10 +5,23 @@ use std::process::ExitCode;
 use api::{Error, RunList, Runs};
 use clap::Args;
 
+use super::{marked, schedule_of};
 use crate::access::send;
 use crate::cli::support::page::Page;
-use crate::cli::support::render::table_with_cursor;
+use crate::cli::support::short_id::short_ids;
+use crate::cli::support::table::{Column, shortened, table_with_cursor, whole};
 use crate::context::Context;
+use crate::view::View;
+
+const COLUMNS: [Column; 7] = [
+    whole("RUN"),
+    whole("STATE"),
+    shortened("SCHEDULE", 10),
+    whole("STARTED"),
+    whole("").or_left_out(2),
+    whole("TRY").or_left_out(3),
+    shortened("REASON", 6).or_left_out(1),
+];
 
 /// List runs, newest first
 #[derive(Debug, Args)]
@@ -31,11 +44,11 @@ pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error
     let state = state.as_deref().map(str::parse).transpose()?;
     let request = RunList { agent, schedule, state, limit, cursor };
     let answer = send(context, request.clone()).await?;
-    context.output.show(&answer, |answer| render(answer, &request));
+    context.output.show(&answer, |answer| render(answer, &request, &context.view));
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(answer: &Runs, request: &RunList) -> String {
+fn render(answer: &Runs, request: &RunList, view: &View) -> String {
     if answer.runs.is_empty() {
         let is_filtered = *request != RunList { limit: request.limit, ..RunList::default() };
         return match is_filtered {
@@ -45,19 +58,21 @@ fn render(answer: &Runs, request: &RunList) -> String {
                 .into(),
         };
     }
-    let rows = answer.runs.iter().map(|run| {
+    let ids = short_ids(answer.runs.iter().map(|run| run.id.as_str()));
+    let rows = answer.runs.iter().zip(ids).map(|(run, id)| {
+        let at = run.started_at.as_ref().unwrap_or(&run.queued_at);
         [
-            run.id.clone(),
-            run.state.to_string(),
-            run.schedule_id.clone().unwrap_or_default(),
-            run.slot.clone().unwrap_or_else(|| run.origin.to_string()),
-            run.started_at.clone().unwrap_or_default(),
+            id,
+            marked(run.state),
+            schedule_of(run).to_owned(),
+            view.time(at),
+            view.relative(at),
             run.attempt.to_string(),
             run.reason.clone().unwrap_or_default(),
         ]
     });
-    let head = ["ID", "STATE", "SCHEDULE", "SLOT", "STARTED", "ATTEMPT", "REASON"];
-    table_with_cursor(head, rows, answer.cursor.as_deref())
+    let table = table_with_cursor(view, COLUMNS, rows, answer.cursor.as_deref());
+    format!("{table}\ntimes are {}", view.zone_name())
 }
 
 #[cfg(test)]
@@ -71,17 +86,20 @@ mod tests {
     fn list_is_a_table_or_says_what_to_do() {
         let runs = vec![queued_run(), failed_run()];
         let all = RunList::default();
+        let view = View::fixed(80, "Europe/Berlin", "2026-03-28T12:45:00Z");
         let expected = [
-            "ID     STATE   SCHEDULE      SLOT                  STARTED               ATTEMPT  REASON",
-            "run_2  queued                manual                                      0",
-            "run_1  failed  sch_0a1b2c3d  2026-03-28T12:30:00Z  2026-03-28T12:30:02Z  2        exit_code",
-            "more: --cursor run_1",
+            "RUN    STATE     SCHEDULE  STARTED                      TRY  REASON",
+            "run_2  queued    (manual)  28 Mar 13:40:00  5m ago      0",
+            "run_1  x failed  standup   28 Mar 13:30:02  14m58s ago  2    exit_code",
+            "more: add `--cursor run_1`",
+            "times are Europe/Berlin",
         ];
-        let text = render(&Runs { runs, cursor: Some("run_1".into()) }, &all);
+        let text = render(&Runs { runs, cursor: Some("run_1".into()) }, &all, &view);
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
         let nothing = Runs { runs: Vec::new(), cursor: None };
         assert!(
-            render(&nothing, &all).starts_with("no runs yet; start one with `midwatch schedule")
+            render(&nothing, &all, &view)
+                .starts_with("no runs yet; start one with `midwatch schedule")
         );
         for request in [
             RunList { schedule: Some("sch_0a1b2c3d".into()), ..RunList::default() },
@@ -89,7 +107,7 @@ mod tests {
             RunList { cursor: Some("run_1".into()), ..RunList::default() },
         ] {
             let expected = "no matching runs; `midwatch run list` shows all";
-            assert_eq!(render(&nothing, &request), expected);
+            assert_eq!(render(&nothing, &request, &view), expected);
         }
     }
 }

@@ -12,14 +12,14 @@ mod watch;
 
 use std::process::ExitCode;
 
-use api::{Error, RunChanged};
+use api::{Error, Run, RunChanged, RunState};
 use clap::Subcommand;
 
 use crate::context::Context;
 
 pub(super) use start::render as render_started;
 
-const ID: &str = "The id of the run, from `midwatch run list`";
+const ID: &str = "The run: its id, or the beginning of it, from `midwatch run list`";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -48,6 +48,23 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
     }
 }
 
+/// The state of a run. Those that may need a person have a mark, which terminals show in colour.
+fn marked(state: RunState) -> String {
+    match state {
+        RunState::Failed => "x failed".to_owned(),
+        RunState::WaitingPermission => "! waiting".to_owned(),
+        RunState::Unknown => "? unknown".to_owned(),
+        RunState::Queued | RunState::Running | RunState::Done | RunState::Cancelled => {
+            state.to_string()
+        }
+    }
+}
+
+/// The name of the schedule of a run, else its id.
+fn schedule_of(run: &Run) -> &str {
+    run.schedule_name.as_deref().or(run.schedule_id.as_deref()).unwrap_or("(manual)")
+}
+
 /// The result of a change, such as `cancelled`, and the state of the run after it.
 fn render_change(RunChanged { run, changed }: &RunChanged, result: &str) -> String {
     match changed {
@@ -58,7 +75,6 @@ fn render_change(RunChanged { run, changed }: &RunChanged, result: &str) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use api::Run;
     use serde_json::json;
 
     use super::*;
@@ -68,6 +84,7 @@ mod tests {
             "id": "run_1",
             "state": "failed",
             "schedule_id": "sch_0a1b2c3d",
+            "schedule_name": "standup",
             "slot": "2026-03-28T12:30:00Z",
             "origin": "slot",
             "agent": "ada",

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use api::{Error, Run, RunOutput, RunShow, RunSource, RunUsage};
 use clap::Args;
 
-use super::ID;
+use super::{ID, marked};
 use crate::access::send;
 use crate::cli::support::render::{count_of, pairs, paragraphs};
 use crate::context::Context;
+use crate::view::View;
 
 /// Show a run and its output
 #[derive(Debug, Args)]
@@ -19,37 +20,46 @@ pub(in crate::cli) struct Show {
 
 pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
     let answer = send(context, RunShow { id: show.id }).await?;
-    context.output.show(&answer, |answer| render(&answer.run));
+    context.output.show(&answer, |answer| render(&answer.run, &context.view));
     Ok(ExitCode::SUCCESS)
 }
 
 /// The output comes last, because it may be long.
-fn render(run: &Run) -> String {
+fn render(run: &Run, view: &View) -> String {
+    let moment = |name, at: &Option<String>| at.as_ref().map(|at| (name, view.moment(at)));
     let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
     let rows = [
         Some(("id", run.id.clone())),
-        Some(("state", run.state.to_string())),
+        Some(("state", marked(run.state))),
         some("approval", &run.approval_id),
         some("reason", &run.reason),
         some("message", &run.message),
         some("settled by", &run.settled_by),
-        some("settled at", &run.settled_at),
+        moment("settled", &run.settled_at),
         some("note", &run.settled_note),
-        some("schedule", &run.schedule_id),
-        some("slot", &run.slot),
+        run.schedule_id
+            .as_deref()
+            .map(|id| ("schedule", name_and_id(run.schedule_name.as_deref(), id))),
+        moment("slot", &run.slot),
         Some(("origin", origin(run))),
         some("agent", &run.agent),
+        run.containment.map(|it| ("containment", it.description().to_owned())),
         Some(("attempt", run.attempt.to_string())),
-        Some(("queued at", run.queued_at.clone())),
-        some("started at", &run.started_at),
-        some("finished at", &run.finished_at),
-        some("retry at", &run.retry_at),
+        Some(("queued", view.moment(&run.queued_at))),
+        moment("started", &run.started_at),
+        moment("finished", &run.finished_at),
+        moment("next attempt", &run.retry_at),
         run.usage.map(|RunUsage { input, output }| ("tokens", format!("{input} in, {output} out"))),
         some("cost", &run.cost),
+        Some(("times are", view.zone_name().to_owned())),
         run.output.as_ref().map(|output| ("output", size(output))),
     ];
     let text = run.output.as_ref().map_or("", |output| &output.text);
     paragraphs([pairs(rows.into_iter().flatten()), text.to_owned()])
+}
+
+fn name_and_id(name: Option<&str>, id: &str) -> String {
+    name.map_or_else(|| id.to_owned(), |name| format!("{name} ({id})"))
 }
 
 /// What caused the run, with the id of the run or event if it was one.
@@ -75,6 +85,10 @@ mod tests {
     use super::super::tests::{failed_run, queued_run};
     use super::*;
 
+    fn view() -> View {
+        View::fixed(80, "Europe/Berlin", "2026-03-28T12:45:00Z")
+    }
+
     fn check(found: &str, expected: &[&str]) {
         assert_eq!(found.lines().collect::<Vec<_>>(), expected);
     }
@@ -82,20 +96,21 @@ mod tests {
     #[test]
     fn output_comes_after_the_facts() {
         check(
-            &render(&failed_run()),
+            &render(&failed_run(), &view()),
             &[
                 "id             run_1",
-                "state          failed",
+                "state          x failed",
                 "reason         exit_code",
                 "message        the program ended with exit code 1",
-                "schedule       sch_0a1b2c3d",
-                "slot           2026-03-28T12:30:00Z",
+                "schedule       standup (sch_0a1b2c3d)",
+                "slot           28 Mar 13:30:00 (15m ago)",
                 "origin         slot",
                 "agent          ada",
                 "attempt        2",
-                "queued at      2026-03-28T12:30:01Z",
-                "started at     2026-03-28T12:30:02Z",
-                "finished at    2026-03-28T12:30:03Z",
+                "queued         28 Mar 13:30:01 (14m59s ago)",
+                "started        28 Mar 13:30:02 (14m58s ago)",
+                "finished       28 Mar 13:30:03 (14m57s ago)",
+                "times are      Europe/Berlin",
                 "output         8 bytes",
                 "",
                 "one",
@@ -107,15 +122,16 @@ mod tests {
     #[test]
     fn absent_facts_are_left_out() {
         check(
-            &render(&queued_run()),
+            &render(&queued_run(), &view()),
             &[
                 "id             run_2",
                 "state          queued",
                 "settled by     uid:1000",
                 "origin         manual",
                 "attempt        0",
-                "queued at      2026-03-28T12:40:00Z",
-                "retry at       2026-03-28T12:41:00Z",
+                "queued         28 Mar 13:40:00 (5m ago)",
+                "next attempt   28 Mar 13:41:00 (4m ago)",
+                "times are      Europe/Berlin",
             ],
         );
     }

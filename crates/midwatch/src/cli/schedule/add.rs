@@ -5,8 +5,6 @@ use std::process::ExitCode;
 
 use api::{Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleStatus, SchedulesAdded};
 use clap::{ArgGroup, Args};
-use kernel::Timestamp;
-use runtime::{Clock, SystemClock};
 
 use super::flags::{Action, Terms};
 use super::show::policy_rows;
@@ -14,8 +12,10 @@ use super::trigger::{TRIGGERS, Trigger};
 use super::upcoming::{upcoming, when};
 use super::{add_file, limits, name_and_id};
 use crate::access::send;
-use crate::cli::support::render::{pairs, paragraphs, table, warnings};
+use crate::cli::support::render::{pairs, paragraphs, warnings};
+use crate::cli::support::table::{shortened, table, whole};
 use crate::context::Context;
+use crate::view::View;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,11 +68,11 @@ pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> 
         Some(file) => {
             let list = ScheduleAddAll { dry_run: add.dry_run, ..add_file::read(file)? };
             let answer = send(context, list).await?;
-            output.show(&answer, render_list);
+            output.show(&answer, |answer| render_list(answer, &context.view));
         }
         None => {
             let answer = send(context, add.into_request()?).await?;
-            output.show(&answer, |answer| render(answer, SystemClock.now()));
+            output.show(&answer, |answer| render(answer, &context.view));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -96,7 +96,7 @@ impl Add {
     }
 }
 
-fn render(answer: &ScheduleAdded, now: Timestamp) -> String {
+fn render(answer: &ScheduleAdded, view: &View) -> String {
     let ScheduleAdded { schedule, created, next, bounds, policy, warnings: found, dry_run } =
         answer;
     let result = match (created, dry_run, schedule.status) {
@@ -117,12 +117,12 @@ fn render(answer: &ScheduleAdded, now: Timestamp) -> String {
         when(&schedule.describe, &schedule.tz),
         bounds.as_ref().map(limits).unwrap_or_default(),
         policy,
-        upcoming(schedule, next, now),
+        upcoming(schedule, next, view),
         warnings(found),
     ])
 }
 
-fn render_list(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) -> String {
+fn render_list(SchedulesAdded { schedules, dry_run }: &SchedulesAdded, view: &View) -> String {
     if schedules.is_empty() {
         return "the list is empty".into();
     }
@@ -134,7 +134,7 @@ fn render_list(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) -> String
         };
         let next = match it.paused {
             true => "paused".to_owned(),
-            false => it.next.first().cloned().unwrap_or_default(),
+            false => it.next.first().map(|at| view.time(at)).unwrap_or_default(),
         };
         [it.id.clone(), it.name.clone(), result.to_owned(), next]
     });
@@ -147,7 +147,7 @@ fn render_list(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) -> String
         Some(format!("`{}`: {}", it.name, preview.sentence))
     });
     let policy: Vec<String> = policy.collect();
-    let table = table(["ID", "NAME", "", "NEXT"], rows);
+    let table = table(view, [whole("ID"), shortened("NAME", 12), whole(""), whole("NEXT")], rows);
     let unchanged = if *dry_run { UNCHANGED } else { "" };
     paragraphs([table, policy.join("\n"), warnings.join("\n"), unchanged.to_owned()])
 }
@@ -157,7 +157,7 @@ mod tests {
     use api::{Bounds, PolicyPreview, Schedule};
 
     use super::super::tests::{
-        agent_schedule, approval_preview, next_slots, now, paused_tool_schedule,
+        agent_schedule, approval_preview, next_slots, paused_tool_schedule, view,
     };
     use super::*;
 
@@ -184,7 +184,7 @@ mod tests {
         let bounds = Some(Bounds { window: Some("1d".into()), per_day: 4 });
         let mut answer = ScheduleAdded { warnings, bounds, ..answer() };
         check(
-            &render(&answer, now()),
+            &render(&answer, &view()),
             &[
                 "schedule `standup` (sch_0a1b2c3d) added",
                 "",
@@ -192,9 +192,9 @@ mod tests {
                 "",
                 "missed slots are caught up within 1d; at most 4 runs a day",
                 "",
-                "UTC                   Europe/Berlin              IN",
-                "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
-                "2026-03-29T11:30:00Z  2026-03-29T13:30:00+02:00  23h30m",
+                "Europe/Berlin    IN",
+                "28 Mar 13:30:00  30m",
+                "29 Mar 13:30:00  23h30m",
                 "",
                 "warning: it is the first",
                 "warning: and the last",
@@ -202,17 +202,17 @@ mod tests {
         );
         answer.created = false;
         let existing = "schedule `standup` (sch_0a1b2c3d) already exists\n";
-        assert!(render(&answer, now()).starts_with(existing));
+        assert!(render(&answer, &view()).starts_with(existing));
         answer.schedule = paused_tool_schedule();
         let paused = "schedule `look` (sch_ffffffff) already exists and is paused\n";
-        assert!(render(&answer, now()).starts_with(paused));
+        assert!(render(&answer, &view()).starts_with(paused));
     }
 
     #[test]
     fn approval_is_announced_in_a_line_and_in_a_dry_run_with_its_rules() {
         let rendered = |dry_run, next| {
             let policy = Some(approval_preview());
-            render(&ScheduleAdded { policy, dry_run, next, ..answer() }, now())
+            render(&ScheduleAdded { policy, dry_run, next, ..answer() }, &view())
         };
         check(
             &rendered(false, Vec::new()),
@@ -242,7 +242,7 @@ mod tests {
         let schedule = Schedule { tz: "Mars/Olympus".into(), ..agent_schedule() };
         let answer = ScheduleAdded { schedule, ..answer() };
         check(
-            &render(&answer, now()),
+            &render(&answer, &view()),
             &[
                 "schedule `standup` (sch_0a1b2c3d) added",
                 "",

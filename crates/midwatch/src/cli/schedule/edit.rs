@@ -4,8 +4,6 @@ use std::process::ExitCode;
 
 use api::{Error, ScheduleEdit, ScheduleEdited, When};
 use clap::{ArgGroup, Args};
-use kernel::Timestamp;
-use runtime::{Clock, SystemClock};
 
 use super::flags::{Action, Terms};
 use super::trigger::{TRIGGERS, Trigger};
@@ -14,6 +12,7 @@ use super::{ID, limits, name_and_id};
 use crate::access::send;
 use crate::cli::support::render::{paragraphs, warnings};
 use crate::context::Context;
+use crate::view::View;
 
 /// Change a schedule; omitted settings keep their value
 ///
@@ -44,7 +43,7 @@ pub(in crate::cli) struct Edit {
 
 pub(super) async fn run(context: &Context, edit: Edit) -> Result<ExitCode, Error> {
     let answer = send(context, edit.into_request()?).await?;
-    context.output.show(&answer, |answer| render(answer, SystemClock.now()));
+    context.output.show(&answer, |answer| render(answer, &context.view));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -65,7 +64,7 @@ impl Edit {
     }
 }
 
-fn render(answer: &ScheduleEdited, now: Timestamp) -> String {
+fn render(answer: &ScheduleEdited, view: &View) -> String {
     let ScheduleEdited { schedule, changed, next, bounds, warnings: found } = answer;
     let name = name_and_id(schedule);
     let result = match changed {
@@ -76,7 +75,7 @@ fn render(answer: &ScheduleEdited, now: Timestamp) -> String {
         result,
         when(&schedule.describe, &schedule.tz),
         bounds.as_ref().map(limits).unwrap_or_default(),
-        upcoming(schedule, next, now),
+        upcoming(schedule, next, view),
         warnings(found),
     ])
 }

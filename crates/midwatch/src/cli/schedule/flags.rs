@@ -115,6 +115,7 @@ impl Action {
         let Action { agent, prompt, tool, payload, sensitive: _, tier: _ } = self;
         let read = |typed| text_arg::read("prompt", typed, io::stdin().lock());
         let prompt = prompt.map(read).transpose()?;
+        let payload = payload.map(|typed| typed.parse()).transpose()?;
         Ok(api::Action { agent, prompt, tool, payload })
     }
 }

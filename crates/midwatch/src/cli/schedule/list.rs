@@ -9,8 +9,19 @@ use super::target;
 use super::upcoming::when;
 use crate::access::send;
 use crate::cli::support::page::Page;
-use crate::cli::support::render::table_with_cursor;
+use crate::cli::support::table::{Column, shortened, table_with_cursor, whole};
 use crate::context::Context;
+use crate::view::View;
+
+const COLUMNS: [Column; 7] = [
+    shortened("NAME", 12),
+    whole("ID"),
+    whole("STATUS"),
+    whole("NEXT"),
+    whole("").or_left_out(1),
+    shortened("TARGET", 10).or_left_out(3),
+    shortened("WHEN", 12).or_left_out(2),
+];
 
 /// List schedules
 #[derive(Debug, Args)]
@@ -25,11 +36,11 @@ pub(in crate::cli) struct List {
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
     let List { agent, page: Page { limit, cursor } } = list;
     let answer = send(context, ScheduleList { agent, limit, cursor }).await?;
-    context.output.show(&answer, render);
+    context.output.show(&answer, |answer| render(answer, &context.view));
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(answer: &Schedules) -> String {
+fn render(answer: &Schedules, view: &View) -> String {
     if answer.schedules.is_empty() && answer.agent.is_some() {
         return "no matching schedules; `midwatch schedule list` shows all".into();
     }
@@ -39,17 +50,19 @@ fn render(answer: &Schedules) -> String {
             .into();
     }
     let rows = answer.schedules.iter().map(|schedule| {
+        let next = schedule.next_run_at.as_deref();
         [
-            schedule.id.clone(),
             schedule.name.clone(),
+            schedule.id.clone(),
             schedule.status.to_string(),
-            schedule.next_run_at.clone().unwrap_or_default(),
+            next.map(|at| view.time(at)).unwrap_or_default(),
+            next.map(|at| view.relative(at)).unwrap_or_default(),
             target(&schedule.action),
             when(&schedule.describe, &schedule.tz),
         ]
     });
-    let head = ["ID", "NAME", "STATUS", "NEXT", "TARGET", "WHEN"];
-    table_with_cursor(head, rows, answer.cursor.as_deref())
+    let table = table_with_cursor(view, COLUMNS, rows, answer.cursor.as_deref());
+    format!("{table}\ntimes are {}", view.zone_name())
 }
 
 #[cfg(test)]
@@ -60,19 +73,22 @@ mod tests {
     #[test]
     fn list_is_a_table_or_says_what_to_do() {
         let schedules = vec![agent_schedule(), paused_tool_schedule()];
-        let text =
-            render(&Schedules { schedules, agent: None, cursor: Some("sch_ffffffff".into()) });
+        let view = View::fixed(80, "Europe/Berlin", "2026-03-28T12:00:00Z");
+        let cursor = Some("sch_ffffffff".into());
+        let text = render(&Schedules { schedules, agent: None, cursor }, &view);
         let expected = [
-            "ID            NAME     STATUS  NEXT                  TARGET        WHEN",
-            "sch_0a1b2c3d  standup  active  2026-03-28T12:30:00Z  agent ada     at 13:30 every day (Europe/Berlin)",
-            "sch_ffffffff  look     paused                        tool fs.list  every hour (UTC)",
-            "more: --cursor sch_ffffffff",
+            "NAME     ID            STATUS  NEXT                     TARGET      WHEN",
+            "standup  sch_0a1b2c3d  active  28 Mar 13:30:00  in 30m  agent ada   at 13:30 ev…",
+            "look     sch_ffffffff  paused                           tool fs.l…  every hour …",
+            "more: add `--cursor sch_ffffffff`",
+            "times are Europe/Berlin",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
-        let nothing = render(&Schedules { schedules: Vec::new(), agent: None, cursor: None });
+        let nothing =
+            render(&Schedules { schedules: Vec::new(), agent: None, cursor: None }, &view);
         assert!(nothing.starts_with("no schedules yet; add one with `midwatch schedule add"));
         let agent = Some("ada".to_owned());
-        let nothing = render(&Schedules { schedules: Vec::new(), agent, cursor: None });
+        let nothing = render(&Schedules { schedules: Vec::new(), agent, cursor: None }, &view);
         assert_eq!(nothing, "no matching schedules; `midwatch schedule list` shows all");
     }
 }

@@ -18,7 +18,7 @@ mod upcoming;
 
 use std::process::ExitCode;
 
-use api::{Action, Bounds, Error, Schedule};
+use api::{Bounds, Error, Schedule, StoredAction};
 use clap::Subcommand;
 use runtime::{Clock, SystemClock};
 
@@ -26,7 +26,7 @@ use super::support::render::count_of;
 use crate::context::Context;
 pub(super) use import::import_promptyoself;
 
-const ID: &str = "The id of the schedule, from `midwatch schedule list`";
+const ID: &str = "The schedule: its name, its id, or the beginning of its id";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -55,7 +55,7 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
         Command::Fire(fire) => fire::run(context, fire).await,
         Command::Backfill(backfill) => backfill::run(context, backfill).await,
         Command::Import(import) => import::run(context, import, SystemClock.now()).await,
-        Command::Next(next) => next::run(next, SystemClock.now(), &context.output),
+        Command::Next(next) => next::run(next, &context.view, &context.output),
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn name_and_id(schedule: &Schedule) -> String {
 }
 
 /// The agent or tool that a schedule calls.
-fn target(action: &Action) -> String {
+fn target(action: &StoredAction) -> String {
     match (&action.agent, &action.tool) {
         (Some(agent), _) => format!("agent {agent}"),
         (None, Some(tool)) => format!("tool {tool}"),
@@ -85,14 +85,14 @@ fn limits(Bounds { window, per_day }: &Bounds) -> String {
 #[cfg(test)]
 mod tests {
     use api::{Paused, PolicyPreview, Posture, ScheduleStatus, Verdict};
-    use calendar::parse_instant;
-    use kernel::Timestamp;
     use serde_json::json;
 
     use super::*;
+    use crate::view::View;
 
-    pub(super) fn now() -> Timestamp {
-        Timestamp::from_micros(parse_instant("2026-03-28T12:00:00Z", None).unwrap())
+    /// A reader in the zone of the first schedule.
+    pub(super) fn view() -> View {
+        View::fixed(80, "Europe/Berlin", "2026-03-28T12:00:00Z")
     }
 
     /// Two slots, one before and one after the start of daylight saving time.
@@ -129,7 +129,7 @@ mod tests {
             name: "look".into(),
             tz: "UTC".into(),
             describe: "every hour".into(),
-            action: Action { tool, payload, ..Action::default() },
+            action: StoredAction { tool, payload, ..StoredAction::default() },
             tier: Some(1),
             status: ScheduleStatus::Paused,
             paused: Some(Paused {

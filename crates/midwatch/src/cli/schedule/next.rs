@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use api::{Code, Error};
 use calendar::format_instant;
 use clap::{ArgGroup, Args};
-use kernel::Timestamp;
 use runtime::trigger::{ParsedWhen, parse, parse_instant};
 use serde::Serialize;
 
@@ -13,6 +12,7 @@ use super::trigger::{Days, TIME_TRIGGERS, TimeTrigger};
 use super::upcoming::{slot_table, when};
 use crate::cli::support::render::{paragraphs, warnings};
 use crate::output::Output;
+use crate::view::View;
 
 const COUNT_MAX: u32 = 1000;
 
@@ -53,14 +53,14 @@ struct Answer {
     warnings: Vec<String>,
 }
 
-pub(in crate::cli) fn run(next: Next, now: Timestamp, output: &Output) -> Result<ExitCode, Error> {
+pub(in crate::cli) fn run(next: Next, view: &View, output: &Output) -> Result<ExitCode, Error> {
     if !(1..=COUNT_MAX).contains(&next.count) {
         let what = format!("`--count` must be from 1 to {COUNT_MAX}, not {}", next.count);
         return Err(Error::new(Code::InvalidInput, what).hint("omit it to see five"));
     }
     let ParsedWhen { calendar, zone, warnings: mut found } = parse(&next.trigger.on(next.days))?;
     let from = next.from.as_deref().map(|text| parse_instant(text, zone.as_ref())).transpose()?;
-    let from_us = from.unwrap_or(now.as_micros());
+    let from_us = from.unwrap_or(view.now_us);
     let slots: Vec<i64> = calendar.slots_after(from_us).take(next.count as usize).collect();
     found.extend(calendar.no_next_slot(from_us).map(|reason| reason.to_string()));
     let answer = Answer {
@@ -73,7 +73,7 @@ pub(in crate::cli) fn run(next: Next, now: Timestamp, output: &Output) -> Result
         let zone = calendar.zone();
         paragraphs([
             when(&answer.describe, zone.name()),
-            slot_table(zone, &slots, from_us, distance_head),
+            slot_table(view, zone, &slots, (from_us, distance_head)),
             warnings(&answer.warnings),
         ])
     });

@@ -3,12 +3,10 @@
 use std::process::ExitCode;
 
 use api::{
-    Action, AddingAgent, Backfill, Error, PolicyPreview, Schedule, ScheduleShow, ScheduleShown,
-    Terms,
+    AddingAgent, Backfill, Error, PolicyPreview, Schedule, ScheduleShow, ScheduleShown,
+    StoredAction, Terms,
 };
 use clap::Args;
-use kernel::Timestamp;
-use runtime::{Clock, SystemClock};
 
 use super::upcoming::{upcoming, when};
 use super::{ID, target};
@@ -16,6 +14,7 @@ use crate::access::send;
 use crate::cli::support::render::{count_of, pairs, paragraphs};
 use crate::context::Context;
 use crate::terminal_escape::fence_prompt;
+use crate::view::View;
 
 /// Show a schedule: its terms, its next times, and what the policy decides on its runs
 #[derive(Debug, Args)]
@@ -26,20 +25,21 @@ pub(in crate::cli) struct Show {
 
 pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
     let answer = send(context, ScheduleShow { id: show.id }).await?;
-    context.output.show(&answer, |answer| render(answer, SystemClock.now()));
+    context.output.show(&answer, |answer| render(answer, &context.view));
     Ok(ExitCode::SUCCESS)
 }
 
 /// The prompt comes last, because it may be long.
-fn render(answer: &ScheduleShown, now: Timestamp) -> String {
+fn render(answer: &ScheduleShown, view: &View) -> String {
     let ScheduleShown { schedule, next, bounds, policy } = answer;
     let prompt = schedule.action.prompt.as_deref().map(fence_prompt);
     let mut effective = schedule.terms.clone();
     if let Some(bounds) = bounds {
         (effective.window, effective.per_day) = (bounds.window.clone(), Some(bounds.per_day));
     }
-    let rows = facts(schedule).into_iter().chain(term_rows(&effective)).chain(policy_rows(policy));
-    paragraphs([pairs(rows), upcoming(schedule, next, now), prompt.unwrap_or_default()])
+    let rows =
+        facts(schedule, view).into_iter().chain(term_rows(&effective)).chain(policy_rows(policy));
+    paragraphs([pairs(rows), upcoming(schedule, next, view), prompt.unwrap_or_default()])
 }
 
 /// What the policy will decide on the runs of a schedule.
@@ -54,11 +54,11 @@ pub(super) fn policy_rows(preview: &PolicyPreview) -> Vec<(&'static str, String)
     [("policy", sentence.clone())].into_iter().chain(decision).collect()
 }
 
-fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
+fn facts(schedule: &Schedule, view: &View) -> Vec<(&'static str, String)> {
     let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
     let paused = schedule.paused.as_ref().map(|paused| {
         let note = paused.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
-        format!("by {} at {}{note}", paused.by, paused.at)
+        format!("by {}, {}{note}", paused.by, view.moment(&paused.at))
     });
     let live = (!schedule.live.is_empty()).then(|| schedule.live.join(", "));
     let last_run = schedule.last_run_id.as_ref().zip(schedule.last_run_at.as_ref());
@@ -74,28 +74,29 @@ fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
         some("paused", &paused),
         Some(("runs", schedule.fires.to_string())),
         Some(("failures", format!("{} in a row", schedule.failures))),
-        last_run.map(|(id, at)| ("last run", format!("{id} at {at}"))),
+        last_run.map(|(id, at)| ("last run", format!("{id}, {}", view.moment(at)))),
         some("live runs", &live),
         (!schedule.followers.is_empty()).then(|| ("dependents", schedule.followers.join(", "))),
-        schedule.backfill.as_ref().map(|it| ("backfill", backfill(it))),
+        schedule.backfill.as_ref().map(|it| ("backfill", backfill(it, view))),
         schedule.made_by.as_ref().map(|by| ("added by", author(by))),
         Some(("revision", schedule.revision.to_string())),
-        Some(("created at", schedule.created_at.clone())),
-        Some(("changed at", schedule.changed_at.clone())),
+        Some(("created", view.moment(&schedule.created_at))),
+        Some(("changed", view.moment(&schedule.changed_at))),
     ];
     rows.into_iter().flatten().collect()
 }
 
-fn sensitive(action: &Action) -> &'static str {
+fn sensitive(action: &StoredAction) -> &'static str {
     match (&action.prompt, &action.payload) {
         (None, None) => "yes; only operators and its agent see its text",
         _ => "yes; its text is shown here, but not in lists, logs and exports",
     }
 }
 
-fn backfill(Backfill { next, last, .. }: &Backfill) -> String {
+fn backfill(Backfill { next, last, .. }: &Backfill, view: &View) -> String {
+    let last = view.time(last);
     match next {
-        Some(next) => format!("next {next}, up to {last}"),
+        Some(next) => format!("next {}, up to {last}", view.time(next)),
         None => format!("all started, up to {last}"),
     }
 }
@@ -141,7 +142,7 @@ mod tests {
     use api::Bounds;
 
     use super::super::tests::{
-        agent_schedule, approval_preview, next_slots, now, paused_tool_schedule,
+        agent_schedule, approval_preview, next_slots, paused_tool_schedule, view,
     };
     use super::*;
 
@@ -159,7 +160,7 @@ mod tests {
             policy: approval_preview(),
         };
         check(
-            &render(&answer, now()),
+            &render(&answer, &view()),
             &[
                 "id             sch_0a1b2c3d",
                 "name           standup",
@@ -169,8 +170,8 @@ mod tests {
                 "runs           0",
                 "failures       0 in a row",
                 "revision       1",
-                "created at     2026-03-27T08:00:00Z",
-                "changed at     2026-03-27T08:00:00Z",
+                "created        27 Mar 09:00:00 (1d4h ago)",
+                "changed        27 Mar 09:00:00 (1d4h ago)",
                 "runs per day   4",
                 "overlap        skip",
                 "window         1d",
@@ -178,9 +179,9 @@ mod tests {
                 "policy         each run needs approval (`@tier-2`)",
                 "decision       ask by `@tier-2`, `own/x` in staging, policy version 0123abcd",
                 "",
-                "UTC                   Europe/Berlin              IN",
-                "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
-                "2026-03-29T11:30:00Z  2026-03-29T13:30:00+02:00  23h30m",
+                "Europe/Berlin    IN",
+                "28 Mar 13:30:00  30m",
+                "29 Mar 13:30:00  23h30m",
                 "",
                 "prompt (shown unchanged, not written by Midwatch)",
                 "  | What changed?",
@@ -196,7 +197,7 @@ mod tests {
         let next = vec!["2026-03-28T13:00:00Z".to_owned()];
         let answer = ScheduleShown { schedule: paused_tool_schedule(), next, bounds: None, policy };
         check(
-            &render(&answer, now()),
+            &render(&answer, &view()),
             &[
                 "id             sch_ffffffff",
                 "name           look",
@@ -205,19 +206,19 @@ mod tests {
                 "payload        {}",
                 "tier           1",
                 "status         paused",
-                "paused         by uid:1000 at 2026-03-28T09:00:00Z: holidays",
+                "paused         by uid:1000, 28 Mar 10:00:00 (3h ago): holidays",
                 "runs           7",
                 "failures       2 in a row",
-                "last run       run_1 at 2026-03-28T08:00:00Z",
+                "last run       run_1, 28 Mar 09:00:00 (4h ago)",
                 "live runs      run_1, run_2",
                 "revision       1",
-                "created at     2026-03-27T08:00:00Z",
-                "changed at     2026-03-27T08:00:00Z",
+                "created        27 Mar 09:00:00 (1d4h ago)",
+                "changed        27 Mar 09:00:00 (1d4h ago)",
                 "policy         each run fails: there is no tool `fs.list` yet",
                 "",
                 "it is paused; if it were resumed now, its next times would be",
-                "UTC                   IN",
-                "2026-03-28T13:00:00Z  1h",
+                "UTC              Europe/Berlin    IN",
+                "28 Mar 13:00:00  28 Mar 14:00:00  1h",
             ],
         );
     }

@@ -1,14 +1,10 @@
-//! The next times of a schedule, in UTC and in its zone.
+//! The next times of a schedule, in its zone and in the reader's.
 
 use api::{Schedule, ScheduleStatus};
-use calendar::{Zone, format_instant, parse_instant};
-use kernel::Timestamp;
+use calendar::{Zone, parse_instant};
 
-use crate::cli::support::render::table;
-
-const SECOND_US: i64 = 1_000_000;
-/// In seconds, largest first.
-const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
+use crate::cli::support::table::{table, whole};
+use crate::view::{View, distance};
 
 /// A trigger in words, with its zone.
 pub(super) fn when(describe: &str, zone: &str) -> String {
@@ -16,8 +12,8 @@ pub(super) fn when(describe: &str, zone: &str) -> String {
 }
 
 /// The next slots of a schedule.
-pub(super) fn upcoming(schedule: &Schedule, next: &[String], now: Timestamp) -> String {
-    let slots = slots(schedule, next, now);
+pub(super) fn upcoming(schedule: &Schedule, next: &[String], view: &View) -> String {
+    let slots = slots(schedule, next, view);
     match schedule.status {
         ScheduleStatus::Paused if !slots.is_empty() => {
             format!("it is paused; if it were resumed now, its next times would be\n{slots}")
@@ -26,65 +22,36 @@ pub(super) fn upcoming(schedule: &Schedule, next: &[String], now: Timestamp) -> 
     }
 }
 
-fn slots(schedule: &Schedule, next: &[String], now: Timestamp) -> String {
+fn slots(schedule: &Schedule, next: &[String], view: &View) -> String {
     // The daemon may know zones that this program does not.
     let Ok(zone) = schedule.tz.parse() else { return next.join("\n") };
     let slots: Vec<i64> = next.iter().filter_map(|text| parse_instant(text, None).ok()).collect();
-    slot_table(&zone, &slots, now.as_micros(), "IN")
+    slot_table(view, &zone, &slots, (view.now_us, "IN"))
 }
 
-/// One line per slot. A zone other than UTC has its own column. `distance_head` is the heading of the
-/// distance from `from_us`.
-pub(super) fn slot_table(zone: &Zone, slots: &[i64], from_us: i64, distance_head: &str) -> String {
-    let wall = |at_us: i64| zone.wall_time(at_us).to_string();
-    let slots =
-        slots.iter().map(|at_us| (*at_us, format_instant(*at_us), distance(at_us - from_us)));
-    match zone.name() {
-        _ if slots.len() == 0 => String::new(),
-        "UTC" => table(["UTC", distance_head], slots.map(|(_, utc, away)| [utc, away])),
-        zone => table(
-            ["UTC", zone, distance_head],
-            slots.map(|(at_us, utc, away)| [utc, wall(at_us), away]),
-        ),
+/// One line per slot: when it is in the schedule's zone, and in the reader's if that is another one. `from` is the instant
+/// from which distances are measured, and their heading.
+pub(super) fn slot_table(
+    view: &View,
+    zone: &Zone,
+    slots: &[i64],
+    (from_us, distance_head): (i64, &'static str),
+) -> String {
+    if slots.is_empty() {
+        return String::new();
     }
-}
-
-/// A span in its two largest units.
-fn distance(us: i64) -> String {
-    let seconds = us / SECOND_US;
-    let Some(first) = UNITS.iter().position(|(_, unit)| *unit <= seconds) else {
-        return "under 1s".to_owned();
-    };
-    let mut rest = seconds;
-    let mut text = String::new();
-    for (name, unit) in UNITS.iter().skip(first).take(2) {
-        if *unit <= rest {
-            text.push_str(&format!("{}{name}", rest / unit));
+    let own = |at_us: i64| view.time_in(zone, at_us);
+    let away = |at_us: i64| distance(at_us - from_us);
+    let slots = slots.iter().copied();
+    match view.zone() {
+        Some(reader) if reader != zone => {
+            let columns = [whole(zone.name()), whole(reader.name()), whole(distance_head)];
+            let rows = slots.map(|at| [own(at), view.time_in(reader, at), away(at)]);
+            table(view, columns, rows)
         }
-        rest %= unit;
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distance_has_the_two_largest_units() {
-        for (seconds, expected) in [
-            (1, "1s"),
-            (59, "59s"),
-            (60, "1m"),
-            (3599, "59m59s"),
-            (3600, "1h"),
-            (3601, "1h"),
-            (86_399, "23h59m"),
-            (86_400, "1d"),
-            (86_400 * 14_610 + 7200, "14610d2h"),
-        ] {
-            assert_eq!(distance(seconds * SECOND_US), expected);
+        Some(_) | None => {
+            let head = view.zone().map_or("UTC", Zone::name);
+            table(view, [whole(head), whole(distance_head)], slots.map(|at| [own(at), away(at)]))
         }
-        assert_eq!(distance(SECOND_US - 1), "under 1s");
     }
 }

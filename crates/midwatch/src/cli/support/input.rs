@@ -8,9 +8,9 @@ use api::{Code, Error};
 
 const MIB: u64 = 1 << 20;
 
-/// Opens a file. `what` names it in errors, such as `crontab`.
+/// Opens a regular file. `what` names it in errors, such as `crontab`.
 pub(in crate::cli) fn open(what: &str, path: &Path) -> Result<File, Error> {
-    File::open(path).map_err(|error| unreadable(what, path, error))
+    files::open_linked(path).map_err(|error| unreadable(what, path, error))
 }
 
 /// Reads the file `path`, or stdin if it is `-`, as UTF-8 text of at most `bytes_max`.

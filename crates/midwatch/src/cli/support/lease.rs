@@ -3,10 +3,12 @@
 use api::display::on_one_line;
 use api::{Attribution, Authority, Lease, LeaseState};
 
+use crate::view::View;
+
 /// What a human has to do about a freeze or an expired lease, if anything.
-pub(in crate::cli) fn attention(authority: &Authority) -> Option<String> {
+pub(in crate::cli) fn attention(authority: &Authority, view: &View) -> Option<String> {
     if authority.frozen.is_some() {
-        return Some(format!("frozen{}: `midwatch thaw`", frozen_by(authority)));
+        return Some(format!("frozen{}: `midwatch thaw`", frozen_by(authority, view)));
     }
     let effect = match authority.lease.state {
         LeaseState::Ask => "every run needs approval",
@@ -17,8 +19,9 @@ pub(in crate::cli) fn attention(authority: &Authority) -> Option<String> {
 }
 
 /// When the lease has to be renewed, and what happens otherwise.
-pub(in crate::cli) fn deadline(lease: &Lease) -> String {
-    match (&lease.asks_from, &lease.pauses_from) {
+pub(in crate::cli) fn deadline(lease: &Lease, view: &View) -> String {
+    let time = |at: &Option<String>| at.as_ref().map(|at| view.moment(at));
+    match (time(&lease.asks_from), time(&lease.pauses_from)) {
         (Some(asks), Some(pauses)) => format!(
             "renew before {asks} (then every run needs approval), at the latest before {pauses} \
              (then no run starts)"
@@ -30,8 +33,8 @@ pub(in crate::cli) fn deadline(lease: &Lease) -> String {
 }
 
 /// Who froze the installation, when and why.
-pub(in crate::cli) fn frozen_by(authority: &Authority) -> String {
+pub(in crate::cli) fn frozen_by(authority: &Authority, view: &View) -> String {
     let Some(Attribution { by, at, note }) = &authority.frozen else { return String::new() };
     let note = note.as_ref().map(|note| format!(" ({})", on_one_line(note))).unwrap_or_default();
-    format!(" by {by} at {at}{note}")
+    format!(" by {by}, {}{note}", view.moment(at))
 }

@@ -1,34 +1,4 @@
-//! Building blocks of the text output: tables, pairs, paragraphs and counts.
-
-use comfy_table::{Table, presets};
-
-/// A table without borders.
-pub(in crate::cli) fn table<const N: usize>(
-    head: [&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(head);
-    for row in rows {
-        table.add_row(row);
-    }
-    // The library pads both sides of a column.
-    let trimmed = table.lines().map(|line| line.trim_end().get(1..).unwrap_or_default().to_owned());
-    trimmed.collect::<Vec<_>>().join("\n")
-}
-
-/// A table of one page of a list, and the cursor of the next page if there is one.
-pub(in crate::cli) fn table_with_cursor<const N: usize>(
-    head: [&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-    cursor: Option<&str>,
-) -> String {
-    let mut text = table(head, rows);
-    if let Some(cursor) = cursor {
-        text.push_str(&format!("\nmore: --cursor {cursor}"));
-    }
-    text
-}
+//! Building blocks of the text output: pairs, paragraphs and counts.
 
 /// Joins the parts that are not empty, with an empty line between them.
 pub(in crate::cli) fn paragraphs(parts: impl IntoIterator<Item = String>) -> String {
@@ -47,7 +17,9 @@ pub(in crate::cli) fn entries(count: u64) -> String {
 
 /// Names and values, one pair per line.
 pub(in crate::cli) fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    let lines = pairs.into_iter().map(|(name, value)| format!("{name:<14} {value}"));
+    // No line of a value begins where names do.
+    let indented = |value: String| value.replace('\n', "\n               ");
+    let lines = pairs.into_iter().map(|(name, value)| format!("{name:<14} {}", indented(value)));
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -5,11 +5,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 
 use api::wire::Hello;
+use serde_json::{Value, json};
 
 use crate::support::world::World;
 
 /// Sends frames to the daemon. Returns its response after the hello; empty if it closes the connection.
-fn send_frames(world: &World, frames: &[&str]) -> String {
+pub(super) fn send_frames(world: &World, frames: &[&str]) -> String {
     let stream = UnixStream::connect(world.socket()).unwrap();
     for frame in frames {
         let _ = (&stream).write_all(format!("{frame}\n").as_bytes());
@@ -17,6 +18,12 @@ fn send_frames(world: &World, frames: &[&str]) -> String {
     let mut lines = BufReader::new(stream).lines();
     lines.next().unwrap().unwrap();
     lines.next().and_then(Result::ok).unwrap_or_default()
+}
+
+/// Sends a request to the daemon. Returns its response.
+pub(super) fn send_request(world: &World, request: &Value) -> String {
+    let hello = serde_json::to_string(&Hello::new("test")).unwrap();
+    send_frames(world, &[&hello, &json!({"request": request}).to_string()])
 }
 
 #[test]

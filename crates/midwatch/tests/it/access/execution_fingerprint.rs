@@ -64,11 +64,11 @@ fn daemon_environment_does_not_change_what_an_agent_runs() {
     assert!(world.kinds().contains(&"approval.consumed".to_owned()));
 }
 
-/// The program, its directory or its environment stay the same, or change in one way after the approval.
+/// A6, A7, A8: the program, its script, its directory or its environment stay the same, or change in one way after the approval.
 #[test]
 fn approved_run_is_refused_when_its_fingerprint_changed() {
     type Change = fn(&mut World);
-    let table: [(&str, Change); 7] = [
+    let table: [(&str, Change); 8] = [
         ("", |_| {}),
         ("PATH", |world| {
             let path = format!("{}:/nowhere", search_path(world));
@@ -76,17 +76,20 @@ fn approved_run_is_refused_when_its_fingerprint_changed() {
         }),
         ("NAMED", |world| world.set("NAMED", "another canary")),
         ("program", |world| write_program(&world.root().join("bin/tool"), "echo evil")),
+        ("job.sh", |world| fs::write(world.root().join("parent/place/job.sh"), "evil").unwrap()),
         // Another program of that name, earlier on the path.
         ("program", |world| write_program(&world.root().join("first/tool"), "echo evil")),
         ("directory", |world| {
             let directory = world.root().join("parent/place");
             fs::rename(&directory, world.root().join("elsewhere")).unwrap();
             fs::create_dir(&directory).unwrap();
+            fs::write(directory.join("job.sh"), "what to do").unwrap();
         }),
         ("directory", |world| {
             let (parent, evil) = (world.root().join("parent"), world.root().join("evil"));
             fs::rename(&parent, world.root().join("elsewhere")).unwrap();
             fs::create_dir_all(evil.join("place")).unwrap();
+            fs::write(evil.join("place/job.sh"), "what to do").unwrap();
             symlink(evil, parent).unwrap();
         }),
     ];
@@ -96,6 +99,7 @@ fn approved_run_is_refused_when_its_fingerprint_changed() {
             fs::create_dir_all(world.root().join(directory)).unwrap();
         }
         write_program(&world.root().join("bin/tool"), "echo ran");
+        fs::write(world.root().join("parent/place/job.sh"), "what to do").unwrap();
         let path = search_path(&world);
         world.set("PATH", path);
         world.set("NAMED", "the canary");
@@ -139,7 +143,7 @@ fn approved_run_is_refused_when_its_fingerprint_changed() {
 fn approved_run(world: &World) -> (String, String) {
     let directory = world.root().join("parent/place");
     let agent = ["agent", "add", "ada", "--backend", "command", "--tier", "2", "--env", "NAMED"];
-    world.ok(&[&agent[..], &["--cwd", directory.to_str().unwrap(), "--", "tool"]].concat());
+    world.ok(&[&agent[..], &["--cwd", directory.to_str().unwrap(), "--", "tool", "job.sh"]].concat());
     let schedule = world.add_daily("look", "ada", "hello");
     let daemon = world.up();
     let run = world.start_run(&schedule);

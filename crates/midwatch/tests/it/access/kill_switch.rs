@@ -2,11 +2,15 @@
 //! nothing.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::time::{Duration, Instant};
 
+use api::wire::Hello;
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -47,11 +51,21 @@ exit 0
 struct Attack(Child);
 
 impl Attack {
-    fn start(world: &World, mode: &str, processes: &str) -> Attack {
+    fn start(world: &World, arguments: [&str; 2]) -> Attack {
+        Attack::start_with(world, arguments, &[])
+    }
+
+    fn start_with(world: &World, [mode, processes]: [&str; 2], more: &[&str]) -> Attack {
         let (program, ready) =
             (world.compile_c("connection_flood", FLOOD), world.root().join("flooded"));
         let mut command = world.wrapped(&program);
-        command.arg(mode).arg(world.socket()).arg(&ready).arg(processes).process_group(0);
+        command
+            .arg(mode)
+            .arg(world.socket())
+            .arg(&ready)
+            .arg(processes)
+            .args(more)
+            .process_group(0);
         let attack = Attack(command.spawn().unwrap());
         wait_until(|| ready.exists());
         attack
@@ -71,14 +85,14 @@ fn kill_group(leader: u32) {
 }
 
 /// A run whose program sleeps.
-struct Sleeper {
-    run: String,
+pub(super) struct Sleeper {
+    pub(super) run: String,
     /// The directory of its process in `/proc`.
     process: PathBuf,
 }
 
 impl Sleeper {
-    fn start(world: &World, name: &str) -> Sleeper {
+    pub(super) fn start(world: &World, name: &str) -> Sleeper {
         let file = world.root().join(name);
         let sleep = r#"echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 1000"#;
         let argv = ["--", "sh", "-c", sleep, file.to_str().unwrap()];
@@ -90,7 +104,7 @@ impl Sleeper {
     }
 
     /// Waits until its program has ended, without asking the daemon.
-    fn wait_until_ended(&self) {
+    pub(super) fn wait_until_ended(&self) {
         wait_until(|| !self.process.exists());
     }
 }
@@ -193,13 +207,86 @@ fn check_freeze_during(mode: &str, processes: &str) {
     let world = World::new();
     let daemon = world.up();
     let sleeper = Sleeper::start(&world, "sleeper");
-    let attack = Attack::start(&world, mode, processes);
-    world.ok(&["freeze"]);
+    let attack = Attack::start(&world, [mode, processes]);
+    freeze_within_five_seconds(&world);
     sleeper.wait_until_ended();
     drop(attack);
     world.wait_for_state(&sleeper.run, "cancelled");
     daemon.stop();
     assert_eq!(world.count_events("authority.frozen"), 1);
+}
+
+/// Types `midwatch freeze` once.
+#[expect(clippy::disallowed_methods, reason = "measures how long a stop takes")]
+fn freeze_within_five_seconds(world: &World) -> Value {
+    let typed = Instant::now();
+    let frozen = world.json(&["freeze"]);
+    assert_eq!(frozen["error"], Value::Null, "{frozen}");
+    assert!(typed.elapsed() < Duration::from_secs(5), "{:?}", typed.elapsed());
+    frozen
+}
+
+/// Assistants send frames without an end. Those of people still have room, and the daemon's memory stays bounded.
+#[test]
+fn freeze_works_while_programs_send_large_frames() {
+    let world = World::new();
+    let daemon = world.up();
+    let sleeper = Sleeper::start(&world, "sleeper");
+    let hello = |assistant: bool| {
+        let hello = Hello { assistant, ..Hello::new("test") };
+        format!("{}\n", serde_json::to_string(&hello).unwrap())
+    };
+    let small = "{\"request\":{\"call\":\"health\",\"with\":{}}}\n";
+    let attack = Attack::start_with(&world, ["large", "12"], &[&format!("{}{small}", hello(true))]);
+    // 48 connections have sent up to 15 MB each.
+    let peak = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
+    let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak_kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak_kib < 300 << 10, "{peak_kib} KiB");
+
+    let name = "x".repeat(1 << 20);
+    let large = format!(r#"{{"request":{{"call":"agent.show","with":{{"name":"{name}"}}}}}}"#);
+    let code = |assistant| {
+        let stream = UnixStream::connect(world.socket()).unwrap();
+        let text = format!("{}{small}{large}\n", hello(assistant));
+        // The daemon may close the connection before everything was sent.
+        let _ = (&stream).write_all(text.as_bytes());
+        let replies: Vec<Value> = BufReader::new(stream)
+            .lines()
+            .map_while(Result::ok)
+            .take(3)
+            .map(|line| serde_json::from_str(&line).unwrap())
+            .collect();
+        replies[2]["error"]["code"].clone()
+    };
+    assert_eq!(code(true), "limit_reached");
+    assert_ne!(code(false), "limit_reached");
+    assert_eq!(freeze_within_five_seconds(&world)["recorded"], true);
+    sleeper.wait_until_ended();
+    drop(attack);
+    world.wait_for_state(&sleeper.run, "cancelled");
+    daemon.stop();
+}
+
+/// The disk fills up while the daemon runs.
+#[test]
+fn freeze_works_while_the_disk_is_full() {
+    let world = World::new();
+    let mut full = inject_fault(&world, "pwrite64", "error=ENOSPC:when=250+", &[]);
+    let daemon = Daemon::start(full.arg("up"));
+    let sleeper = Sleeper::start(&world, "sleeper");
+    let mut numbers = 0..;
+    wait_until(|| {
+        let name = format!("agent-{}", numbers.next().unwrap());
+        world.json(&agent_add(&name))["error"]["code"] == "disk_full"
+    });
+    let frozen = freeze_within_five_seconds(&world);
+    assert_eq!(frozen["recorded"], false, "{frozen}");
+    sleeper.wait_until_ended();
+    daemon.kill();
+    let daemon = world.up();
+    wait_until(|| world.count_events("authority.frozen") == 1);
+    daemon.stop();
 }
 
 /// Another process holds the write lock of the database.
@@ -212,7 +299,7 @@ fn freeze_and_cancel_work_while_the_store_does_not_answer() {
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     let cancelled = world.json(&["run", "cancel", &first.run]);
     assert_eq!(cancelled["recorded"], false, "{cancelled}");
-    let frozen = world.json(&["freeze"]);
+    let frozen = freeze_within_five_seconds(&world);
     assert_eq!(
         (&frozen["changed"], &frozen["recorded"]),
         (&json!(true), &json!(false)),
@@ -244,6 +331,25 @@ fn marker_stops_a_daemon_that_does_not_answer() {
     wait_until(|| !world.data().join("stop/freeze").exists());
     assert_eq!(world.json(&["thaw"])["changed"], true);
     daemon.stop();
+}
+
+/// A program that left its run would act on while no daemon watches it.
+#[test]
+fn orderly_stop_ends_the_processes_that_runs_left_behind() {
+    let world = World::new();
+    let daemon = world.up();
+    let file = world.root().join("pid");
+    let leave = r#"setsid sh -c 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 1000' "$0" \
+                   < /dev/null > /dev/null 2>&1 & while [ ! -e "$0" ]; do :; done"#;
+    let argv = ["--", "sh", "-c", leave, file.to_str().unwrap()];
+    world.ok(&[&["agent", "add", "eve", "--backend", "command"], &argv[..]].concat());
+    let run = world.start_run(&world.add_daily("leave", "eve", "hello"));
+    world.wait_for_state(&run, "done");
+    let pid = fs::read_to_string(&file).unwrap();
+    let process = Path::new("/proc").join(pid.trim());
+    assert!(process.exists(), "it did not leave its run");
+    daemon.stop();
+    wait_until(|| !process.exists());
 }
 
 /// Markers are obeyed by name alone: their content and their kind do not matter.

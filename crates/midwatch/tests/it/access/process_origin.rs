@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use api::wire::Hello;
 use serde_json::Value;
@@ -31,10 +31,8 @@ while [ ! -e "$out.away" ]; do :; done
 exit 0
 "#;
 
-#[test]
-fn descendant_of_a_run_has_only_the_rights_of_the_run() {
-    let world = World::new();
-    let daemon = world.up();
+/// Registers `eve`, whose program is [`ESCAPE`]. Returns the file that it writes when done.
+fn add_escaping_agent(world: &World) -> PathBuf {
     let (_, maintainer) = world.create_token("ada", "maintainer");
     let (script, out) = (world.root().join("escape.sh"), world.root().join("out"));
     fs::write(&script, ESCAPE).unwrap();
@@ -42,11 +40,37 @@ fn descendant_of_a_run_has_only_the_rights_of_the_run() {
     let [script, file, data] = [&script, &out, world.data()].map(|path| path.to_str().unwrap());
     let argv = ["--", "sh", script, file, PROGRAM, data, &maintainer];
     world.ok(&[&["agent", "add", "eve", "--backend", "command"], &argv[..]].concat());
-    world.start_run(&world.add_daily("escape", "eve", "hello"));
-    let output = wait_for(|| fs::read_to_string(&out).ok());
+    out
+}
+
+/// The program has escaped, and none of its requests was allowed.
+fn check_escaped_without_rights(out: &Path) {
+    let output = wait_for(|| fs::read_to_string(out).ok());
     let documents = serde_json::Deserializer::from_str(&output).into_iter::<Value>();
     let codes: Vec<Value> = documents.map(|it| it.unwrap()["error"]["code"].clone()).collect();
-    assert_eq!(codes, ["role_too_low", "role_too_low"]);
+    assert_eq!(codes, ["role_too_low", "role_too_low"], "{output}");
+}
+
+#[test]
+fn process_that_a_test_of_an_agent_left_behind_has_no_rights_of_a_person() {
+    for has_daemon in [true, false] {
+        let world = World::with_agent("ada");
+        let daemon = has_daemon.then(|| world.up());
+        let out = add_escaping_agent(&world);
+        world.run(&["agent", "test", "eve"]);
+        check_escaped_without_rights(&out);
+        assert_eq!(world.json(&["status"])["authority"]["frozen"], Value::Null);
+        drop(daemon);
+    }
+}
+
+#[test]
+fn descendant_of_a_run_has_only_the_rights_of_the_run() {
+    let world = World::new();
+    let daemon = world.up();
+    let out = add_escaping_agent(&world);
+    world.start_run(&world.add_daily("escape", "eve", "hello"));
+    check_escaped_without_rights(&out);
     let status = world.json(&["status"]);
     assert_eq!(status["authority"]["frozen"], Value::Null, "{status}");
     // The daemon reaps the processes that it adopted.

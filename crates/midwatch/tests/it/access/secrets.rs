@@ -133,6 +133,9 @@ fn search_finds_a_leaked_secret_in_the_database_and_the_export() {
     }
 }
 
+/// A key that looks different in a url.
+const KEY: &str = "canary-4f1d0c/+&x";
+
 /// Prints a key in many ways, in pieces and beyond the text that is kept, and its own command line.
 const LEAKY: &str = r#"
     tr '\0' ' ' < /proc/$$/cmdline
@@ -140,6 +143,7 @@ const LEAKY: &str = r#"
     echo "$DEPLOY_KEY" | head -c 5; echo "$DEPLOY_KEY" | tail -c +6
     printf '%s' "$DEPLOY_KEY" | od -An -tx1 | tr -d ' \n'; echo
     printf '%s' "$DEPLOY_KEY" | base64
+    echo 'https://example.org/?key=canary-4f1d0c%2F%2B%26x'
     head -c 20000 /dev/zero | tr '\0' x
     echo "$DEPLOY_KEY $MIDWATCH_TOKEN"
     exit 7
@@ -149,7 +153,7 @@ const LEAKY: &str = r#"
 #[test]
 fn g4_key_printed_by_a_program_is_redacted() {
     let mut world = world();
-    world.set("DEPLOY_KEY", CANARY);
+    world.set("DEPLOY_KEY", KEY);
     world.add_agent("echo");
     let (_, token) = world.create_token("eve", "observer");
     // A token that the program found elsewhere.
@@ -182,10 +186,10 @@ fn g4_key_printed_by_a_program_is_redacted() {
     let output =
         recorder.output + &fs::read_to_string(format!("/proc/{}/cmdline", daemon.pid())).unwrap();
     let stderr = daemon.stop();
-    let hex: String = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let base64 = base64::engine::general_purpose::STANDARD.encode(CANARY);
+    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let base64 = base64::engine::general_purpose::STANDARD.encode(KEY);
     let except = ["secret.txt", "leaky.sh"];
-    for secret in [CANARY, &hex, base64.trim_end_matches('='), &token] {
+    for secret in [KEY, "canary-4f1d0c%2F", &hex, base64.trim_end_matches('='), &token] {
         assert!(
             !output.contains(secret) && !stderr.contains(secret),
             "{secret}: {output}\n{stderr}"

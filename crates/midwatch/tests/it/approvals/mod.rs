@@ -2,7 +2,7 @@
 
 mod page;
 mod policy;
-mod setup;
+pub(crate) mod setup;
 mod several_people;
 mod strict_prod;
 mod token_files;

@@ -16,7 +16,11 @@ struct Pending {
 }
 
 fn request_approval(world: &mut World) -> Pending {
-    world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
+    request_approval_of(world, &["--backend", "builtin"])
+}
+
+fn request_approval_of(world: &mut World, agent: &[&str]) -> Pending {
+    world.ok(&[&["agent", "add", "ada", "--tier", "2"], agent].concat());
     let (_, token) = world.create_token("otto", "operator");
     let daemon = HttpDaemon::new(world, token);
     let schedule = world.add_daily("news", "ada", PROMPT);
@@ -107,6 +111,34 @@ fn p3_person_approves_in_a_browser_after_a_daemon_crash() {
     let again = pending.form(&fields);
     assert!(again.body.contains("was already consumed"), "{again:?}");
     world.verified();
+}
+
+#[test]
+fn agent_that_is_not_contained_is_labelled_wherever_it_is_shown() {
+    let mut world = World::new();
+    let pending = request_approval_of(&mut world, &["--backend", "command", "--", "cat"]);
+    let Pending { daemon, run, approval } = &pending;
+    let label = "advisory (runs as the daemon's user)";
+    for command in [
+        &["agent", "show", "ada"][..],
+        &["approval", "show", approval],
+        &["run", "show", run],
+        &["policy", "explain", "--run", run],
+        &["status", "--capabilities"],
+    ] {
+        let shown = world.ok(command);
+        assert!(shown.contains(label), "{command:?}: {shown}");
+        let line = shown.lines().find(|line| line.contains(label)).unwrap();
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(world.ok(&["agent", "list"]).contains("advisory"));
+    let page = pending.form(&[("token", &daemon.token)]).body;
+    assert!(page.contains(label), "{page}");
+    assert_eq!(world.json(&["agent", "show", "ada"])["agent"]["containment"], "advisory");
+    assert_eq!(world.json(&["run", "show", run])["run"]["containment"], "advisory");
+    let shown = world.json(&["approval", "show", approval]);
+    assert_eq!(shown["approval"]["containment"], "advisory");
+    assert_eq!(world.json(&["policy", "explain", "--run", run])["containment"], "advisory");
 }
 
 #[test]

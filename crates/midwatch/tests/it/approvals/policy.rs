@@ -118,6 +118,22 @@ fn approving_without_a_terminal_needs_the_plan() {
 
 /// A process started by a run has the rights of that run.
 #[test]
+fn decision_that_comes_too_late_exits_with_an_error() {
+    let world = World::new();
+    let daemon = world.up();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
+    let run = world.start_run(&world.add_daily("news", "ada", "tell them"));
+    let approval = world.wait_for_approval(&run);
+    let plan = world.plan_hash(&approval);
+    world.ok(&["approval", "deny", &approval]);
+    let approve = ["approval", "approve", &approval, "--plan", &plan];
+    world.refused(&approve, "not_now", 4);
+    world.refused(&["approval", "revoke", &approval], "not_now", 4);
+    assert_eq!(world.show_run(&run)["state"], "cancelled");
+    daemon.stop();
+}
+
+#[test]
 fn run_cannot_approve_deny_or_revoke() {
     let world = World::new();
     let _daemon = world.up();

@@ -10,7 +10,7 @@ use crate::support::world::{World, daily};
 const PROGRAM: &str = r#"echo "$MIDWATCH_RUN_ID" >> "$0""#;
 
 /// The document that a command prints for the owner of a token, or for the user of the machine.
-pub(super) fn json_by(world: &World, token: Option<&str>, arguments: &[&str]) -> Value {
+pub(crate) fn json_by(world: &World, token: Option<&str>, arguments: &[&str]) -> Value {
     match token {
         Some(token) => world.json_as(token, arguments),
         None => world.json(arguments),
@@ -18,7 +18,7 @@ pub(super) fn json_by(world: &World, token: Option<&str>, arguments: &[&str]) ->
 }
 
 /// Adds a person. Returns the secret of their token and the path of their signing key.
-pub(super) fn add_person(
+pub(crate) fn add_person(
     world: &World,
     by: Option<&str>,
     name: &str,
@@ -33,7 +33,7 @@ pub(super) fn add_person(
 }
 
 /// Adds a tier-2 agent and its schedule, written by this person. Each of its runs appends to `effects`.
-pub(super) fn add_tier_2_schedule(world: &World, by: Option<&str>) -> String {
+pub(crate) fn add_tier_2_schedule(world: &World, by: Option<&str>) -> String {
     let effects = world.root().join("effects").display().to_string();
     let agent = ["agent", "add", "ada", "--backend", "command", "--tier", "2"];
     json_by(world, by, &[&agent[..], &["--", "/bin/sh", "-c", PROGRAM, &effects]].concat());
@@ -43,29 +43,29 @@ pub(super) fn add_tier_2_schedule(world: &World, by: Option<&str>) -> String {
 }
 
 /// Starts a run that needs approval. Returns the ids of the run and the approval.
-pub(super) fn request_approval(world: &World, schedule: &str) -> (String, String) {
+pub(crate) fn request_approval(world: &World, schedule: &str) -> (String, String) {
     let run = world.start_run(schedule);
     let approval = world.wait_for_approval(&run);
     (run, approval)
 }
 
 /// Signs a pending approval, as `approval show` prints it, with this key.
-pub(super) fn sign(world: &World, approval: &str, key: &str) -> String {
+pub(crate) fn sign(world: &World, approval: &str, key: &str) -> String {
     let shown = world.root().join("shown.json");
     fs::write(&shown, world.ok(&["--json", "approval", "show", approval])).unwrap();
     let signed = world.json(&["approval", "sign", shown.to_str().unwrap(), "--key", key]);
     signed["signature"].as_str().unwrap().to_owned()
 }
 
-pub(super) fn approve_signed<'a>(approval: &'a str, signature: &'a str) -> [&'a str; 5] {
+pub(crate) fn approve_signed<'a>(approval: &'a str, signature: &'a str) -> [&'a str; 5] {
     ["approval", "approve", approval, "--signature", signature]
 }
 
 /// The number of runs that took effect.
-pub(super) fn effects(world: &World) -> usize {
+pub(crate) fn effects(world: &World) -> usize {
     fs::read_to_string(world.root().join("effects")).unwrap_or_default().lines().count()
 }
 
-pub(super) fn code(document: &Value) -> &str {
+pub(crate) fn code(document: &Value) -> &str {
     document["error"]["code"].as_str().unwrap_or("ok")
 }

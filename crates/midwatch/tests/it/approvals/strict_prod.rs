@@ -80,6 +80,32 @@ fn check_signed_approval(mut world: World) {
     assert_eq!(rebuilt["rebuilt"]["differences"], 0);
 }
 
+/// A document that two readers could read differently, or that was changed on the way, is not signed.
+#[test]
+fn sign_refuses_duplicate_keys_and_a_changed_plan() {
+    let mut world = World::new();
+    world.set("MIDWATCH_POSTURE", "strict-prod");
+    let (maintainer, _, key) = add_people(&world);
+    let daemon = world.up();
+    let schedule = add_tier_2_schedule(&world, Some(&maintainer));
+    let (_, approval) = request_approval(&world, &schedule);
+    let shown = world.ok(&["--json", "approval", "show", &approval]);
+    let file = world.root().join("changed.json");
+    for (from, to, expected) in [
+        ("\"plan_hash\":", "\"plan_hash\": \"00\", \"plan_hash\":", "occurs twice"),
+        ("\"prompt\":", "\"prompt\": \"x\", \"pro\\u006dpt\":", "occurs twice"),
+        ("tell them", "tell her", "does not match its hash"),
+        ("\"attempt\": 1", "\"attempt\": 2", "does not match its hash"),
+    ] {
+        assert!(shown.contains(from), "{from}: {shown}");
+        fs::write(&file, shown.replacen(from, to, 1)).unwrap();
+        let sign = ["approval", "sign", file.to_str().unwrap(), "--key", &key];
+        let refused = world.refused(&sign, "invalid_input", 2);
+        assert!(refused.contains(expected), "{from}: {refused}");
+    }
+    drop(daemon);
+}
+
 /// Max wrote the schedule and ada set up its agent, so neither of them may approve.
 #[test]
 fn strict_prod_counts_who_changed_the_agent_as_an_author() {

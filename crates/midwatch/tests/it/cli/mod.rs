@@ -12,3 +12,4 @@ mod ledger;
 mod pagination;
 mod policy;
 mod status;
+mod tables;

@@ -1,6 +1,7 @@
 //! The MCP server: on standard input and output, and at `/mcp` of the daemon.
 
 mod elicitation;
+mod hidden_objects;
 mod http;
 mod permissions;
 mod process;

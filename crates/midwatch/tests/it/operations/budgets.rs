@@ -56,9 +56,9 @@ fn check_money_budget(mut world: World) {
 
     let status = world.json(&["status"]);
     let until = status["budget"]["until"].as_str().unwrap();
-    let page = world.ok(&["status"]);
+    let page = world.ok(&["status", "--utc"]);
     assert!(page.contains(&format!("used up until {until}: money of installation")), "{page}");
-    let page = world.ok(&["status", "--budgets"]);
+    let page = world.ok(&["status", "--budgets", "--utc"]);
     let line = page.lines().find(|line| line.contains("money") && line.contains("installation"));
     let words: Vec<&str> = line.unwrap().split_whitespace().collect();
     assert_eq!(words, ["installation", "money", "0.50", "0.50", "USED", "UP"]);

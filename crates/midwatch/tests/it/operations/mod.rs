@@ -8,3 +8,4 @@ mod notifications;
 mod reload;
 mod startup_checks;
 mod storage;
+mod wrong_clock;

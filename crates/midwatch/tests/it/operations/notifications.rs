@@ -32,7 +32,7 @@ fn program_is_notified_once_across_kills_and_restarts() {
     assert!(!digest.to_string().contains("tell them"), "the digest contains the prompt");
     wait_until_settled(&world, "command");
     assert!(channel(&world)["last_success"].is_string());
-    assert!(world.ok(&["status"]).contains("command: last sent at"));
+    assert!(world.ok(&["status"]).contains("command: last sent "));
     daemon.kill();
 
     // A delivered notification is not repeated, and one that fails now is not lost.
@@ -120,6 +120,21 @@ fn redirect_and_timeout_of_a_url_are_delivery_failures() {
 }
 
 /// The daemon needs the secret to start; a command does not.
+/// The operator may name a server in a private network, but a notice never goes to a link-local or metadata address.
+#[test]
+fn g1_notice_goes_to_no_metadata_address() {
+    for host in ["169.254.169.254", "0xa9fea9fe", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"] {
+        let mut world = World::new();
+        world.set("MIDWATCH_NOTICE_URL", format!("https://{host}/latest/secret-topic"));
+        let daemon = world.up();
+        request_approval(&world, &add_tier_2_schedule(&world));
+        let failure = wait_for_channel(&world, "/last_failure/what");
+        assert!(failure.ends_with("is a link-local or metadata address"), "{host}: {failure}");
+        assert!(!failure.contains("secret-topic"), "{failure}");
+        daemon.stop();
+    }
+}
+
 #[test]
 fn daemon_does_not_start_without_its_notification_token() {
     let mut world = World::new();

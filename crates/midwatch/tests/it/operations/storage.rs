@@ -1,6 +1,9 @@
 //! Storing the data in SQLite or PostgreSQL, and copying it from one to the other.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::thread;
 
 use serde_json::Value;
 
@@ -130,4 +133,32 @@ fn unusable_store_url_and_password_are_refused() {
         let message = world.refused(&add, "config_invalid", 2);
         assert!(!message.contains("hunter2"), "{message}");
     }
+}
+
+/// The server answers every client with a request for its password in clear text.
+#[test]
+fn database_that_asks_for_the_password_in_clear_text_is_refused() {
+    let mut world = World::new();
+    let directory = world.root().join("server");
+    fs::create_dir(&directory).unwrap();
+    let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
+    let server = thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let mut head = [0; 4];
+        client.read_exact(&mut head).unwrap();
+        let mut parameters = vec![0; u32::from_be_bytes(head) as usize - head.len()];
+        client.read_exact(&mut parameters).unwrap();
+        client.write_all(b"R\0\0\0\x08\0\0\0\x03").unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+        answer
+    });
+    let host = directory.to_str().unwrap().replace('/', "%2F");
+    world.set("MIDWATCH_STORE_URL", format!("postgres://ada@{host}/watch?sslmode=disable"));
+    world.set("MIDWATCH_STORE_PASSWORD", "env:WATCH_PASSWORD");
+    world.set("WATCH_PASSWORD", "hunter2");
+    let add = ["agent", "add", "ada", "--backend", "builtin"];
+    let message = world.refused(&add, "password_not_sent", 4);
+    assert!(message.contains("in clear text") && message.contains("pg_hba.conf"), "{message}");
+    assert_eq!(server.join().unwrap(), b"", "the client answered");
 }

@@ -87,7 +87,7 @@ fn backfill_dry_run_shows_past_slots_before_they_run() {
     assert_eq!(world.json(&fill(""))["begun"], true);
     world.refused(&fill(""), "not_now", 4);
     let shown = world.ok(&["schedule", "show", &id]);
-    assert!(shown.contains("backfill       next 2026-01-01T00:00:00Z"), "{shown}");
+    assert!(shown.contains("backfill       next 1 Jan 00:00:00, up to 1 Jan 00:10:00"), "{shown}");
     assert_eq!(world.json(&["schedule", "backfill", &id, "--end"])["changed"], true);
     assert_eq!(world.json(&["schedule", "backfill", &id, "--end"])["changed"], false);
     world.refused(&["schedule", "backfill", &id], "bad_usage", 2);

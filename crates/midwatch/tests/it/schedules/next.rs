@@ -205,12 +205,13 @@ fn schedule_add_needs_a_name_a_trigger_and_one_action() {
         &[&name, &again, &["--anchor", "2026-01-01T00:00:00Z"], &prompt],
         &[&name, &["--again", "1ms"], &prompt],
         &[&name, &["--event", "Mail New"], &prompt],
-        &[&name, &["--after", "sch_"], &prompt],
     ] {
         world.refused(&add(&flags.concat()), "invalid_input", 2);
     }
-    let followed = ["--after", "sch_00000000"];
-    world.refused(&add(&[&name[..], &followed, &prompt].concat()), "not_found", 3);
+    for upstream in ["sch_", "sch_00000000", "no such name"] {
+        let followed = ["--after", upstream];
+        world.refused(&add(&[&name[..], &followed, &prompt].concat()), "not_found", 3);
+    }
 }
 
 /// The file is read before the installation is opened.
@@ -260,16 +261,16 @@ fn schedule_next_starts_now_and_prints_count_times() {
     assert_eq!(world.json(&next(&["--every", "1s"]))["next"].as_array().unwrap().len(), 5);
 }
 
-/// Neither the time zone of the machine nor a broken installation has an effect.
+/// Neither the time zone of the machine nor a broken installation has an effect on the times.
 #[test]
 fn schedule_next_ignores_environment_and_data_directory() {
     let flags = next(&["--daily", "09:00", "--tz", "Asia/Kolkata", FROM[0], FROM[1]]);
-    let expected = World::new().ok(&flags);
+    let expected = World::new().json(&flags);
     let mut world = World::new().with_data("data/no/such");
     std::fs::write(world.root().join("data"), "a file, where a directory should be").unwrap();
     world.set("TZ", "America/New_York");
     world.set("TZDIR", world.root().display().to_string());
     world.set("MIDWATCH_CONFIG", "/no/such/file");
     world.set("MIDWATCH_STORE_URL", "nonsense");
-    assert_eq!(world.ok(&flags), expected);
+    assert_eq!(world.json(&flags), expected);
 }

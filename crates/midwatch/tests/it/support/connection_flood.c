@@ -1,7 +1,9 @@
 /* Attacks the daemon's socket with many processes:
  *   connection_flood hang-up SOCKET READY PROCESSES   each connects and hangs up, for ever
  *   connection_flood idle SOCKET READY PROCESSES      each keeps 250 connections and sends nothing
- * READY appears when all have begun.
+ *   connection_flood large SOCKET READY PROCESSES TEXT   each keeps 4 connections, and sends on each the text and then
+ *                                                        15 MB without an end
+ * READY appears when all have begun, or sent what they could.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,19 +24,33 @@ static int connect_to(const char *path) {
     return fd;
 }
 
+/* Sends what the other end accepts. */
+static void send_large(int fd, const char *text) {
+    static char zeros[1 << 16];
+    memset(zeros, '0', sizeof zeros);
+    if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0)
+        return;
+    for (int sent = 0; sent < 15 * (1 << 20); sent += sizeof zeros)
+        if (send(fd, zeros, sizeof zeros, MSG_NOSIGNAL) < 0)
+            return;
+}
+
 int main(int argc, char **argv) {
     int begun[2];
     char byte;
     if (argc < 5 || pipe(begun) != 0)
         return 2;
     int hangs_up = !strcmp(argv[1], "hang-up"), processes = atoi(argv[4]);
+    int sends = !strcmp(argv[1], "large") && argc == 6, connections = sends ? 4 : 250;
     for (int number = 0; number < processes; number++) {
         if (fork() != 0)
             continue;
-        for (int connection = 0; hangs_up || connection < 250; connection++) {
+        for (int connection = 0; hangs_up || connection < connections; connection++) {
             int fd = connect_to(argv[2]);
             if (connection == 0 && hangs_up && write(begun[1], "x", 1) != 1)
                 _exit(1);
+            if (sends)
+                send_large(fd, argv[5]);
             if (hangs_up)
                 close(fd);
         }

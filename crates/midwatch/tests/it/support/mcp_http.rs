@@ -75,7 +75,6 @@ impl HttpDaemon {
     ) -> Reply {
         let mut stream = self.open(method, path, headers, body.as_ref());
         let mut answer = Vec::new();
-        // The daemon may close the connection before it has read a request that it rejects.
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8(answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
@@ -92,7 +91,8 @@ impl HttpDaemon {
             write!(text, "{name}: {value}\r\n").unwrap();
         }
         write!(text, "Content-Length: {}\r\n\r\n", body.len()).unwrap();
-        stream.write_all(&[text.as_bytes(), body].concat()).unwrap();
+        // The daemon may close the connection before it has read a request that it rejects.
+        let _ = stream.write_all(&[text.as_bytes(), body].concat());
         stream
     }
 

@@ -1,6 +1,7 @@
 //! Waiting for a condition that no command reports by itself.
 #![expect(clippy::disallowed_methods, reason = "a wait has a deadline")]
 
+use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,4 +24,16 @@ pub(crate) fn wait_for<T>(mut poll: impl FnMut() -> Option<T>) -> T {
 /// Polls until the condition holds.
 pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
     wait_for(|| condition().then_some(()));
+}
+
+/// Whether a process ends within this time.
+pub(crate) fn ends_within(child: &mut Child, time_max: Duration) -> bool {
+    let started = Instant::now();
+    while started.elapsed() < time_max {
+        if child.try_wait().unwrap().is_some() {
+            return true;
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    false
 }

@@ -103,6 +103,8 @@ impl World {
         // Many daemons run at once; a test that needs HTTP sets its own address.
         command.env("MIDWATCH_HTTP_LISTEN", "");
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // Lines are long enough for the paths of any machine.
+        command.env("COLUMNS", "200").env("TZ", "UTC");
         command.envs(self.variables.iter().cloned());
         command.stdin(Stdio::null());
         command

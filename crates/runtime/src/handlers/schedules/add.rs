@@ -14,7 +14,7 @@ use kernel::schedule::{
     self, Action, AgentCaller, CHAIN_MAX, Command, Definition, SCHEDULE_DIGITS, Schedule,
     ScheduleContext,
 };
-use kernel::tool::ToolCall;
+use kernel::tool::{ToolCall, ToolName, ToolStats};
 use kernel::{Actor, EventBody, Noun, ScheduleId, Timestamp};
 use ledger::canonical_json;
 use sha2::{Digest, Sha256};
@@ -344,8 +344,10 @@ impl Draft {
     }
 
     fn reads(&self) -> Vec<RowKey> {
-        let agent = self.definition.action.agent().map(|name| (Noun::Agent, name.to_string()));
-        agent.into_iter().collect()
+        vec![match &self.definition.action {
+            Action::Prompt { agent, .. } => row_key::<Agent>(agent),
+            Action::Tool { tool, .. } => (Noun::Tool, tool.clone()),
+        }]
     }
 
     fn decide(
@@ -361,9 +363,16 @@ impl Draft {
             let what = "an upstream schedule was changed at the same time";
             return Err(Error::new(Code::Busy, what).hint("try again"));
         }
-        let agent = self.definition.action.agent().and_then(|name| rows.get::<Agent>(name));
+        let (agent, tool) = match &self.definition.action {
+            Action::Prompt { agent, .. } => (rows.get::<Agent>(agent), None),
+            Action::Tool { tool, .. } => {
+                let name: Option<ToolName> = tool.parse().ok();
+                (None, name.and_then(|name| rows.get::<ToolStats>(&name)))
+            }
+        };
+        let upstream = &*self.upstream;
         let context = schedule_context(rows, &self.id, now);
-        let context = ScheduleContext { agent, upstream: &self.upstream, caller, ..context };
+        let context = ScheduleContext { agent, tool, upstream, caller, ..context };
         schedule::decide(context, actor, command).map_err(|refusal| {
             never_fires(&self.definition, &refusal).unwrap_or_else(|| errors::refused(refusal))
         })

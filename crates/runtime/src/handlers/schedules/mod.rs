@@ -213,6 +213,7 @@ fn schedule_context<'a>(rows: &'a Rows, id: &'a ScheduleId, now: Timestamp) -> S
         schedule: rows.get::<Schedule>(id),
         progress: rows.get::<Progress>(id),
         agent: None,
+        tool: None,
         upstream: &[],
         fired: None,
         caller: None,

@@ -1,6 +1,6 @@
 //! Schedules in wire form.
 
-use api::{AddingAgent, Bounds, Error, Paused, ScheduleStatus};
+use api::{AddingAgent, Bounds, Error, Paused, ScheduleStatus, StoredAction};
 use kernel::progress::{self, Progress, Status};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Definition, Schedule};
@@ -128,14 +128,14 @@ fn wire_backfill(backfill: &progress::Backfill) -> api::Backfill {
     }
 }
 
-fn wire_action(action: &Action) -> api::Action {
+fn wire_action(action: &Action) -> StoredAction {
     let text = action.text().plain().map(str::to_owned);
     match action {
         Action::Prompt { agent, .. } => {
-            api::Action { agent: Some(agent.to_string()), prompt: text, ..api::Action::default() }
+            StoredAction { agent: Some(agent.to_string()), prompt: text, ..StoredAction::default() }
         }
         Action::Tool { tool, .. } => {
-            api::Action { tool: Some(tool.clone()), payload: text, ..api::Action::default() }
+            StoredAction { tool: Some(tool.clone()), payload: text, ..StoredAction::default() }
         }
     }
 }

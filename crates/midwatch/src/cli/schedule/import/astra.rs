@@ -2,20 +2,20 @@
 //! times are in UTC, and the sixth field of an expression has the seconds.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use api::{Action, Code, Error, ScheduleAdd, Terms, When};
+use api::{Action, Code, Error, Payload, ScheduleAdd, Terms, When};
 use compat::astra::name_with_id;
 use compat::cron::seconds_first;
 use compat::import::{Entry, LeftOut, NewSchedule, Position};
 use flate2::read::MultiGzDecoder;
 use mcp::scheduled;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::cli::support::input::unreadable;
+use crate::cli::support::input::{open, unreadable};
 
 const INDEX: &str = "index.json";
 /// The folder of the files in an installation of Astra.
@@ -65,7 +65,7 @@ pub(super) fn read(directory: &Path) -> Result<Vec<Entry>, Error> {
 /// The index; `None` if it does not exist or is damaged.
 fn read_index(directory: &Path) -> Result<Option<Records>, Error> {
     let path = directory.join(INDEX);
-    match File::open(&path) {
+    match files::open_linked(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unreadable("index", &path, error)),
         Ok(file) => Ok(read_all(file).ok().and_then(|text| serde_json::from_str(&text).ok())),
@@ -90,7 +90,7 @@ fn read_chain(directory: &Path) -> Result<Chain, Error> {
     files.sort();
     let (mut records, mut damage) = (Records::new(), Vec::new());
     for path in files {
-        let file = File::open(&path).map_err(|error| unreadable("chain", &path, error))?;
+        let file = open("chain", &path)?;
         let mut bytes = Vec::new();
         let read = MultiGzDecoder::new(file).take(BYTES_MAX + 1).read_to_end(&mut bytes);
         if BYTES_MAX < bytes.len() as u64 {
@@ -175,13 +175,13 @@ fn new_schedule(id: &str, record: Value) -> Result<NewSchedule, LeftOut> {
     let record: Record = serde_json::from_value(record).map_err(|error| {
         LeftOut::new(format!("its record is invalid: {error}"), "add it by hand")
     })?;
-    let payload = match &record.payload {
-        Value::Null => "{}".to_owned(),
-        payload => payload.to_string(),
+    let payload = match record.payload {
+        Value::Null => json!({}),
+        payload => payload,
     };
-    let fits = scheduled::find(&record.target_tool)
-        .and_then(|tool| scheduled::request(tool, &payload).map(drop));
-    fits?;
+    let payload = Payload::try_from(payload)?;
+    let tool = scheduled::find(&record.target_tool)?;
+    scheduled::request(tool, payload.as_str())?;
     let action =
         Action { tool: Some(record.target_tool), payload: Some(payload), ..Action::default() };
     let request = ScheduleAdd {
@@ -232,7 +232,7 @@ mod tests {
         };
         assert_eq!((request.when.cron.as_deref(), request.paused), (Some("0 8 * * *"), true));
         assert_eq!((request.tier, request.terms.per_day), (Some(2), Some(7)));
-        assert_eq!(request.action.payload.as_deref(), Some("{\"limit\":1}"));
+        assert_eq!(request.action.payload.as_ref().map(Payload::as_str), Some("{\"limit\":1}"));
     }
 
     #[test]

@@ -137,7 +137,7 @@ pub(super) async fn run(
         true => Report::of_dry_run(context, comparison),
         false => apply(context, comparison).await?,
     };
-    context.output.show(&report, render::report);
+    context.output.show(&report, |report| render::report(report, &context.view));
     match report.added + report.unchanged {
         0 => Ok(ExitCode::from(NOTHING_TO_DO)),
         _ => Ok(ExitCode::SUCCESS),

@@ -17,7 +17,7 @@ use kernel::schedule::PROMPT_BYTES_MAX;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::cli::support::input::unreadable;
+use crate::cli::support::input::open;
 
 /// The current table and the older one.
 const TABLES: [&str; 2] = ["unified_reminders", "schedules"];
@@ -56,8 +56,8 @@ pub(super) struct Row {
 
 /// Reads all rows of both tables, without changing the file.
 pub(super) fn read(path: &Path) -> Result<Vec<Row>, Error> {
-    // SQLite would create a missing file.
-    std::fs::metadata(path).map_err(|error| unreadable("database", path, error))?;
+    // SQLite would wait at a pipe.
+    open("database", path)?;
     let failed = |error: rusqlite::Error| {
         let what = format!("`{}` cannot be read as a database: {error}", path.display());
         Error::new(Code::InvalidInput, what).hint("name the database of promptyoself")

@@ -1,4 +1,4 @@
-//! How the report of an import is rendered, in 80 columns.
+//! How the report of an import is rendered.
 
 use calendar::{Zone, parse_instant};
 use compat::import::{LeftOut, Position};
@@ -6,29 +6,34 @@ use compat::import::{LeftOut, Position};
 use super::report::{Imported, Outcome, Report, ReportedEntry};
 use crate::cli::schedule::upcoming::when;
 use crate::cli::support::render::{count_of, paragraphs};
+use crate::cli::support::wrap::wrap;
+use crate::view::View;
 
-const COLUMNS: usize = 80;
+/// What is put before a line of a prompt.
+const PROMPT_MARK: &str = "  > ";
 /// The next times to show per schedule.
 const NEXT_SHOWN_MAX: usize = 2;
 /// The lines of a prompt to show; `--json` has all of it.
 const PROMPT_LINES_MAX: usize = 6;
 
-pub(super) fn report(report: &Report) -> String {
+pub(super) fn report(report: &Report, view: &View) -> String {
     let (mut added, mut unchanged, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for ReportedEntry { position, outcome } in &report.entries {
         match outcome {
-            Outcome::Added(imported) => added.push(render_added(position, imported)),
-            Outcome::Unchanged(imported) => unchanged.push(render_unchanged(position, imported)),
+            Outcome::Added(imported) => added.push(render_added(position, imported, view)),
+            Outcome::Unchanged(imported) => {
+                unchanged.push(render_unchanged(position, imported, view))
+            }
             Outcome::LeftOut { text, why } => add_left_out(&mut left_out, position, text, why),
         }
     }
-    let left_out: Vec<String> = left_out.iter().map(render_left_out).collect();
+    let left_out: Vec<String> = left_out.iter().map(|it| render_left_out(it, view)).collect();
     let heading = if report.dry_run { "would be added" } else { "added" };
     paragraphs([
         section(heading, &added),
         section("unchanged", &unchanged),
         section("left out", &left_out),
-        notes(report),
+        notes(report, view),
         summary(report),
     ])
 }
@@ -40,22 +45,25 @@ fn section(heading: &str, entries: &[String]) -> String {
     }
 }
 
-fn render_added(position: &Position, imported: &Imported) -> String {
+fn render_added(position: &Position, imported: &Imported, view: &View) -> String {
+    let wrap = |indent: &str, text: &str| indented(view, indent, text);
     let Imported { name, describe, tz, paused, prompt, warnings, .. } = imported;
     let paused = if *paused { ", paused" } else { "" };
     let mut lines = vec![
         wrap("", &format!("{position}: {name}")),
         wrap("  ", &format!("{}{paused}", when(describe, tz))),
-        wrap("  ", &format!("next {}", next_times(imported))),
+        wrap("  ", &format!("next {}", next_times(imported, view))),
     ];
     lines.extend(warnings.iter().map(|warning| wrap("  ", &format!("warning: {warning}"))));
     if prompt != name {
-        lines.extend(prompt_lines(prompt));
+        lines.extend(prompt_lines(prompt, view.width));
     }
     lines.join("\n")
 }
 
-fn render_unchanged(position: &Position, Imported { id, name, warnings, .. }: &Imported) -> String {
+fn render_unchanged(position: &Position, imported: &Imported, view: &View) -> String {
+    let Imported { id, name, warnings, .. } = imported;
+    let wrap = |indent: &str, text: &str| indented(view, indent, text);
     let id = id.as_deref().unwrap_or_default();
     let mut lines = vec![wrap("", &format!("{position}: {name} ({id})"))];
     lines.extend(warnings.iter().map(|warning| wrap("  ", &format!("warning: {warning}"))));
@@ -84,29 +92,29 @@ fn add_left_out<'a>(
     }
 }
 
-fn render_left_out(LeftOutGroup { why, entries }: &LeftOutGroup<'_>) -> String {
+fn render_left_out(LeftOutGroup { why, entries }: &LeftOutGroup<'_>, view: &View) -> String {
+    let wrap = |indent: &str, text: &str| indented(view, indent, text);
     let entries = entries.iter().map(|entry| wrap("", entry));
     let reason = [wrap("  ", &why.reason), wrap("  ", &format!("hint: {}", why.hint))];
     entries.chain(reason).collect::<Vec<_>>().join("\n")
 }
 
 /// The next times in the schedule's zone.
-fn next_times(imported: &Imported) -> String {
+fn next_times(imported: &Imported, view: &View) -> String {
     let zone: Option<Zone> = imported.tz.parse().ok();
     let times = imported.next.iter().take(NEXT_SHOWN_MAX).map(|text| {
-        let wall = |at_us| Some(zone.as_ref()?.wall_time(at_us).to_string());
+        let wall = |at_us| Some(view.time_in(zone.as_ref()?, at_us));
         parse_instant(text, None).ok().and_then(wall).unwrap_or_else(|| text.clone())
     });
     times.collect::<Vec<_>>().join(", ")
 }
 
 /// The first lines of a prompt. A line that is too long is cut, so that no wrap looks like a line of the prompt.
-fn prompt_lines(prompt: &str) -> Vec<String> {
-    const MARK: &str = "  > ";
-    let room = COLUMNS - MARK.len();
+fn prompt_lines(prompt: &str, width: usize) -> Vec<String> {
+    let room = width - PROMPT_MARK.len();
     let cut = |line: &str| match line.chars().count() <= room {
-        true => format!("{MARK}{line}"),
-        false => format!("{MARK}{}…", line.chars().take(room - 1).collect::<String>()),
+        true => format!("{PROMPT_MARK}{line}"),
+        false => format!("{PROMPT_MARK}{}…", line.chars().take(room - 1).collect::<String>()),
     };
     let mut lines: Vec<String> = prompt.lines().take(PROMPT_LINES_MAX).map(cut).collect();
     let more = prompt.lines().count().saturating_sub(PROMPT_LINES_MAX);
@@ -116,7 +124,8 @@ fn prompt_lines(prompt: &str) -> Vec<String> {
     lines
 }
 
-fn notes(report: &Report) -> String {
+fn notes(report: &Report, view: &View) -> String {
+    let wrap = |indent: &str, text: &str| indented(view, indent, text);
     let verb = if report.dry_run { "would be registered" } else { "registered" };
     let agents = report.agents.iter().map(|agent| {
         wrap("", &format!("agent {} {verb} at {}, id {}", agent.name, agent.url, agent.remote_id))
@@ -139,39 +148,8 @@ fn summary(report: &Report) -> String {
     }
 }
 
-/// Wraps text between words. All lines are indented, and continued ones by four more columns.
-fn wrap(indent: &str, text: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    let mut line = indent.to_owned();
-    let mut is_start = true;
-    for word in text.split(' ') {
-        let length = line.chars().count() + word.chars().count() + 1;
-        if !is_start && COLUMNS < length {
-            lines.push(std::mem::replace(&mut line, format!("{indent}    ")));
-            is_start = true;
-        }
-        if !is_start {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_start = false;
-    }
-    lines.push(line);
-    lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_wrapped_between_words() {
-        assert_eq!(wrap("  ", "a b"), "  a b");
-        let fits = format!("{} {}", "a".repeat(39), "b".repeat(38));
-        assert_eq!(wrap("  ", &fits), format!("  {fits}"));
-        let expected = format!("  {}\n      {}", "a".repeat(39), "b".repeat(39));
-        assert_eq!(wrap("  ", &format!("{fits}b")), expected);
-        let long = "x".repeat(COLUMNS);
-        assert_eq!(wrap("", &format!("a {long} b")), format!("a\n    {long}\n    b"));
-    }
+/// Text that is wrapped between words. All lines are indented, and continued ones by four more columns.
+fn indented(view: &View, indent: &str, text: &str) -> String {
+    let text = wrap(text, view.width - indent.len(), "    ");
+    format!("{indent}{}", text.replace('\n', &format!("\n{indent}")))
 }

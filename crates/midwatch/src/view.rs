@@ -1,0 +1,183 @@
+//! How text is laid out for the person who reads it: the width of their terminal, their time zone, and the present time.
+//!
+//! Times are local, to the second, with the distance from now beside them. With `--utc` they are exact and in UTC.
+
+use std::collections::BTreeMap;
+
+use calendar::{CivilTime, Zone, format_instant, parse_instant};
+
+/// Columns of a line if neither `COLUMNS` nor a terminal says how many there are.
+const WIDTH_DEFAULT: usize = 80;
+/// The narrowest layout; a narrower terminal breaks lines itself.
+const WIDTH_MIN: usize = 40;
+const SECOND_US: i64 = 1_000_000;
+/// In seconds, largest first.
+const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Columns of a line.
+    pub width: usize,
+    pub now_us: i64,
+    /// The zone of the reader; `None` shows exact times in UTC.
+    zone: Option<Zone>,
+}
+
+impl View {
+    pub fn new(environment: &BTreeMap<String, String>, utc: bool, now_us: i64) -> View {
+        let zone = (!utc).then(|| local_zone(environment));
+        View { width: width(environment), now_us, zone }
+    }
+
+    /// A view of this width in a zone.
+    #[cfg(test)]
+    pub(crate) fn fixed(width: usize, zone: &str, now: &str) -> View {
+        let now_us = parse_instant(now, None).unwrap();
+        View { width, now_us, zone: Some(zone.parse().unwrap()) }
+    }
+
+    /// An RFC 3339 instant as the reader's clock shows it: `18 Nov 03:00:00`, with the year if it is another one.
+    pub fn time(&self, instant: &str) -> String {
+        match (&self.zone, parse_instant(instant, None)) {
+            (Some(zone), Ok(at_us)) => self.time_in(zone, at_us),
+            (None, _) | (_, Err(_)) => instant.to_owned(),
+        }
+    }
+
+    /// What a clock in a zone shows at an instant; the exact time with `--utc`.
+    pub fn time_in(&self, zone: &Zone, at_us: i64) -> String {
+        if self.zone.is_none() {
+            return format_instant(at_us);
+        }
+        let year_now = zone.wall_time(self.now_us).civil().year;
+        let CivilTime { year, month, day, hour, minute, second } = zone.wall_time(at_us).civil();
+        let month = usize::try_from(month).ok().and_then(|month| MONTHS.get(month - 1));
+        let month = month.copied().unwrap_or_default();
+        let year = if year == year_now { String::new() } else { format!(" {year}") };
+        format!("{day} {month}{year} {hour:02}:{minute:02}:{second:02}")
+    }
+
+    /// How far an instant is from now: `5m ago`, `in 3h20m`, `now`.
+    pub fn relative(&self, instant: &str) -> String {
+        let Ok(at_us) = parse_instant(instant, None) else { return String::new() };
+        match at_us - self.now_us {
+            away if away.abs() < SECOND_US => "now".to_owned(),
+            away if 0 <= away => format!("in {}", distance(away)),
+            away => format!("{} ago", distance(away.saturating_neg())),
+        }
+    }
+
+    /// Both: `18 Nov 03:00:00 (5m ago)`.
+    pub fn moment(&self, instant: &str) -> String {
+        match self.relative(instant) {
+            relative if relative.is_empty() => self.time(instant),
+            relative => format!("{} ({relative})", self.time(instant)),
+        }
+    }
+
+    /// The reader's zone, unless times are shown in UTC.
+    pub fn zone(&self) -> Option<&Zone> {
+        self.zone.as_ref()
+    }
+
+    /// The name of the zone of the times: `Europe/Berlin`.
+    pub fn zone_name(&self) -> &'static str {
+        self.zone.as_ref().map_or("UTC", Zone::name)
+    }
+}
+
+/// A span in its two largest units.
+pub fn distance(us: i64) -> String {
+    let seconds = us / SECOND_US;
+    let Some(first) = UNITS.iter().position(|(_, unit)| *unit <= seconds) else {
+        return "under 1s".to_owned();
+    };
+    let mut rest = seconds;
+    let mut text = String::new();
+    for (name, unit) in UNITS.iter().skip(first).take(2) {
+        if *unit <= rest {
+            text.push_str(&format!("{}{name}", rest / unit));
+        }
+        rest %= unit;
+    }
+    text
+}
+
+fn width(environment: &BTreeMap<String, String>) -> usize {
+    let columns = environment.get("COLUMNS").and_then(|text| text.parse().ok());
+    let terminal = || terminal_size::terminal_size().map(|(width, _)| width.0.into());
+    columns.or_else(terminal).unwrap_or(WIDTH_DEFAULT).max(WIDTH_MIN)
+}
+
+/// The zone that `TZ` names, else that of the machine, else UTC.
+pub fn local_zone(environment: &BTreeMap<String, String>) -> Zone {
+    let variable = environment.get("TZ").map(|name| name.trim_start_matches(':').to_owned());
+    let name = variable.filter(|it| !it.is_empty()).or_else(|| iana_time_zone::get_timezone().ok());
+    match name.as_deref() {
+        None | Some("Etc/UTC") => Zone::utc(),
+        Some(name) => name.parse().unwrap_or_else(|_| Zone::utc()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn berlin() -> View {
+        View::fixed(80, "Europe/Berlin", "2026-03-28T12:30:00Z")
+    }
+
+    #[test]
+    fn times_are_local_to_the_second_and_name_another_year() {
+        for (instant, expected) in [
+            ("2026-03-28T12:29:55.123456Z", "28 Mar 13:29:55 (4s ago)"),
+            ("2026-03-28T12:30:00Z", "28 Mar 13:30:00 (now)"),
+            // Summer time begins in between.
+            ("2026-03-29T11:30:00Z", "29 Mar 13:30:00 (in 23h)"),
+            ("2025-12-31T22:59:59Z", "31 Dec 2025 23:59:59 (86d13h ago)"),
+            ("2025-12-31T23:00:00Z", "1 Jan 00:00:00 (86d13h ago)"),
+            ("not a time", "not a time"),
+        ] {
+            assert_eq!(berlin().moment(instant), expected);
+        }
+    }
+
+    #[test]
+    fn utc_shows_exact_times() {
+        let view = View { zone: None, ..berlin() };
+        let exact = "2026-03-28T12:29:55.123456Z";
+        assert_eq!(view.time(exact), exact);
+        assert_eq!((view.zone_name(), berlin().zone_name()), ("UTC", "Europe/Berlin"));
+    }
+
+    #[test]
+    fn width_and_zone_come_from_the_environment() {
+        let environment = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let view = View::new(&environment(&[("COLUMNS", "60"), ("TZ", ":Asia/Tokyo")]), false, 0);
+        assert_eq!((view.width, view.zone_name()), (60, "Asia/Tokyo"));
+        assert_eq!(View::new(&environment(&[("COLUMNS", "1")]), true, 0).width, WIDTH_MIN);
+        assert_eq!(local_zone(&environment(&[("TZ", "Mars/Olympus")])).name(), "UTC");
+    }
+
+    #[test]
+    fn distance_has_the_two_largest_units() {
+        for (seconds, expected) in [
+            (1, "1s"),
+            (59, "59s"),
+            (60, "1m"),
+            (3599, "59m59s"),
+            (3600, "1h"),
+            (3601, "1h"),
+            (86_399, "23h59m"),
+            (86_400, "1d"),
+            (86_400 * 14_610 + 7200, "14610d2h"),
+        ] {
+            assert_eq!(distance(seconds * SECOND_US), expected);
+        }
+        assert_eq!(distance(SECOND_US - 1), "under 1s");
+    }
+}

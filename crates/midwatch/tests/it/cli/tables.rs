@@ -1,0 +1,125 @@
+//! Names, times and tables as people see them.
+
+use std::fs::OpenOptions;
+
+use crate::support::world::World;
+
+const LISTS: [&[&str]; 8] = [
+    &["schedule", "list"],
+    &["run", "list"],
+    &["approval", "list"],
+    &["agent", "list"],
+    &["token", "list"],
+    &["status", "--budgets"],
+    &["status", "--capabilities"],
+    &["doctor"],
+];
+
+/// An installation with a long name, a run that waits for approval, one that failed, and one that is done.
+fn world() -> World {
+    let world = World::with_agent("ada");
+    world.ok(&["agent", "add", "pay", "--backend", "builtin", "--tier", "2"]);
+    let script = world.root().join("fails");
+    std::fs::write(&script, "#!/bin/sh\nexit 3\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&script, mode).unwrap();
+    let program = script.to_str().unwrap();
+    world.ok(&["agent", "add", "fails", "--backend", "command", "--", program]);
+    world.create_token("a-person-with-a-long-name", "operator");
+    let name = "a schedule whose name is much longer than a column of a table";
+    for agent in ["ada", "pay", "fails"] {
+        let flags = ["--every", "1h", "--attempts", "1", "--agent", agent, "--prompt", "x"];
+        world.ok(&[&["schedule", "add", "--name", &format!("{agent}: {name}")][..], &flags].concat());
+    }
+    world
+}
+
+#[test]
+fn tables_fit_narrow_terminals() {
+    let mut world = world();
+    let daemon = world.up();
+    for (agent, state) in [("ada", "done"), ("pay", "waiting_permission"), ("fails", "failed")] {
+        let schedules = world.json(&["schedule", "list", "--agent", agent]);
+        let run = world.start_run(schedules["schedules"][0]["id"].as_str().unwrap());
+        world.wait_for_state(&run, state);
+    }
+    for columns in [60, 80] {
+        world.set("COLUMNS", columns.to_string());
+        for list in LISTS {
+            // A path is one word, which is never broken.
+            let page = world.run(list).stdout;
+            let mut lines = page.lines().filter(|line| !line.contains('/'));
+            assert!(
+                lines.all(|line| line.chars().count() <= columns),
+                "{columns}: {list:?}\n{page}"
+            );
+        }
+    }
+    let runs = world.ok(&["run", "list"]);
+    for expected in ["x failed", "! waiting", "done", "ada: a sche", "times are UTC"] {
+        assert!(runs.contains(expected), "{runs}");
+    }
+    // What the table shows can be given to other commands.
+    let short = runs.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    assert!(short.len() < 30, "{runs}");
+    assert!(world.ok(&["run", "show", short]).contains("schedule       fails: a schedule whose"));
+    drop(daemon);
+}
+
+#[test]
+fn schedules_tokens_and_runs_are_given_by_name_or_prefix() {
+    let world = World::with_agent("ada");
+    let id = world.add_daily("standup", "ada", "x");
+    let run =
+        world.json(&["schedule", "fire", "standup"])["run"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(world.json(&["run", "show", &run[..20]])["run"]["schedule_name"], "standup");
+    assert_eq!(world.json(&["schedule", "pause", &id[..8]])["schedule"]["name"], "standup");
+    assert_eq!(world.json(&["run", "cancel", &run[..20]])["run"]["id"], run.as_str());
+    world.create_token("ada-phone", "operator");
+    assert_eq!(world.json(&["token", "revoke", "ada-phone"])["changed"], true);
+    world.refused(&["token", "revoke", "ada-phone"], "not_found", 3);
+    assert!(world.refused(&["why", "standdown"], "not_found", 3).contains("`standdown`"));
+}
+
+#[test]
+fn times_are_local_unless_exact_ones_are_requested() {
+    let mut world = World::with_agent("ada");
+    world.set("TZ", "Asia/Kolkata");
+    world.ok(&[
+        "schedule",
+        "add",
+        "--name",
+        "new year",
+        "--at",
+        "2199-01-01T00:00:00Z",
+        "--agent",
+        "ada",
+        "--prompt",
+        "x",
+    ]);
+    let list = world.ok(&["schedule", "list"]);
+    assert!(list.contains("1 Jan 2199 05:30:00"), "{list}");
+    assert!(list.ends_with("times are Asia/Kolkata\n"), "{list}");
+    assert!(world.ok(&["schedule", "list", "--utc"]).contains("2199-01-01T00:00:00Z"));
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_an_error() {
+    let world = World::with_agent("ada");
+    for arguments in
+        [&["agent", "list"][..], &["--json", "agent", "list"], &["completions", "bash"]]
+    {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let status = world.command().args(arguments).stdout(full).status().unwrap();
+        assert_eq!(status.code(), Some(1), "{arguments:?}");
+    }
+}
+
+#[test]
+fn marks_have_a_colour_on_a_terminal_only() {
+    let mut world = World::with_agent("ada");
+    let plain = world.ok(&["status"]);
+    assert!(plain.contains("ATTENTION") && !plain.contains('\u{1b}'), "{plain}");
+    world.set("CLICOLOR_FORCE", "1");
+    assert!(world.ok(&["status"]).contains("\u{1b}[1m\u{1b}[33mATTENTION"));
+}
