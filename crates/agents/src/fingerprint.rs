@@ -20,8 +20,32 @@ use crate::command::{home, passed_variables};
 
 /// The longest program that is hashed; reading it takes seconds.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
-/// The longest file of an argument that is hashed. Scripts are shorter; longer files are data, which often changes.
-const ARGUMENT_BYTES_MAX: u64 = 1 << 20;
+/// The longest script that is hashed.
+const SCRIPT_BYTES_MAX: u64 = 1 << 20;
+/// Programs that execute the file that their first argument names.
+const INTERPRETERS: [&str; 18] = [
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "fish",
+    "python",
+    "python3",
+    "node",
+    "deno",
+    "bun",
+    "ruby",
+    "perl",
+    "php",
+    "lua",
+    "Rscript",
+    "julia",
+    "pwsh",
+    "osascript",
+];
+/// Endings of files that interpreters execute.
+const SCRIPT_ENDINGS: [&str; 14] =
+    ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua", "ps1"];
 const PART_BYTES: usize = 1 << 16;
 /// The system's search path when `PATH` is not set.
 const PATH_DEFAULT: &str = "/bin:/usr/bin";
@@ -63,18 +87,28 @@ impl FingerprintInput {
         Ok(Executable { path: path.to_string_lossy().into_owned(), sha256 })
     }
 
-    /// The files that arguments name, also after a `=`.
+    /// The scripts that arguments name, also after a `=`. Other files are data, which may change while an approval is
+    /// pending.
     fn arguments(&self, directory: &Path) -> BTreeMap<String, String> {
-        let words = self.program.argv.iter().skip(1);
+        let words = self.program.argv.iter().skip(1).map(String::as_str);
         let values = words.clone().filter_map(|word| Some(word.split_once('=')?.1));
-        let names = words.map(String::as_str).chain(values);
-        let hashed = names.filter_map(|name| {
+        let interpreted = self.interpreted();
+        let hashed = words.chain(values).filter_map(|name| {
             let path = directory.join(name);
             let found = fs::metadata(&path).ok()?;
-            let is_short = found.is_file() && found.len() <= ARGUMENT_BYTES_MAX;
-            is_short.then(|| Some((name.to_owned(), hash_file(&path).ok()?)))?
+            let is_short = found.is_file() && found.len() <= SCRIPT_BYTES_MAX;
+            let is_script = is_short && (interpreted == Some(name) || is_script(&path));
+            is_script.then(|| Some((name.to_owned(), hash_file(&path).ok()?)))?
         });
         hashed.collect()
+    }
+
+    /// The argument that an interpreter executes: its first one that is not an option.
+    fn interpreted(&self) -> Option<&str> {
+        let (program, arguments) = self.program.argv.split_first()?;
+        let name = Path::new(program).file_name()?.to_str()?;
+        let script = arguments.iter().find(|argument| !argument.starts_with('-'));
+        script.filter(|_| INTERPRETERS.contains(&name)).map(String::as_str)
     }
 
     fn variables(&self) -> BTreeMap<String, String> {
@@ -140,6 +174,17 @@ fn read_directory(path: &Path) -> Result<Directory, Failure> {
         Failure::permanent(Reason::NotStarted, message)
     })?;
     Ok(Directory { device: found.dev().to_string(), inode: found.ino().to_string() })
+}
+
+/// Whether a file looks like a program: it can be executed, begins with `#!`, or has the ending of a script.
+fn is_script(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let has_shebang = || {
+        let mut begin = [0; 2];
+        let read = files::open_linked(path).and_then(|mut file| file.read_exact(&mut begin));
+        read.is_ok() && begin == *b"#!"
+    };
+    ending.is_some_and(|it| SCRIPT_ENDINGS.contains(&it)) || is_executable(path) || has_shebang()
 }
 
 fn is_executable(path: &Path) -> bool {

@@ -1,7 +1,7 @@
 //! A limit on the bytes of requests and responses that are held in memory at once: in all, and for each owner.
 //!
-//! Small ones are free, so that a stop and most other requests never depend on what others hold. Nothing waits: who finds
-//! no room is refused and tries again.
+//! Small ones are free, so that a stop and most other requests never depend on what others hold. Nothing waits: a request
+//! without room is refused, and its caller tries again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -10,6 +10,8 @@ use super::simulation::Simulation;
 
 const HOUR_US: i64 = 3_600_000_000;
 const DAY_US: i64 = 24 * HOUR_US;
+/// A clock that is so far ahead is not trusted: nothing starts until it is set.
+const UNTRUSTED_US: i64 = 30 * DAY_US;
 /// A process runs for at most this many steps after another took over.
 const STALE_PROCESS_STEPS_MAX: u64 = 6;
 /// How long a takeover waits for a running attempt.
@@ -32,6 +34,15 @@ impl Simulation {
         self.clock.jump(by);
         self.summary.jumps += 1;
         format!("the clock jumps by {} s", by / 1_000_000)
+    }
+
+    /// Whether the clock is so far ahead that the engine does not go by it.
+    pub(super) fn is_clock_untrusted(&self) -> bool {
+        UNTRUSTED_US <= self.clock_error_us
+    }
+
+    pub(super) fn correct_clock(&mut self) {
+        self.clock.jump(-std::mem::take(&mut self.clock_error_us));
     }
 
     /// The process dies in the middle of a commit, or after a random time.

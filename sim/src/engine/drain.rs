@@ -29,6 +29,9 @@ impl Simulation {
         self.store.set_fault_rates(FaultRates::default());
         self.backend.finish_quickly();
         self.kill_stale_process().await;
+        if self.is_clock_untrusted() {
+            self.correct_clock();
+        }
         if self.process.as_mut().is_none_or(|process| process.has_ended()) {
             self.start().await?;
         }

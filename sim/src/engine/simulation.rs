@@ -144,6 +144,10 @@ impl Simulation {
     }
 
     pub(super) async fn start(&mut self) -> Result<()> {
+        // A daemon refuses to start by such a clock.
+        if self.is_clock_untrusted() {
+            self.correct_clock();
+        }
         self.processes += 1;
         self.store.drop_abandoned_commits();
         let (data, number) = (self.data.path(), self.processes);
@@ -164,9 +168,9 @@ impl Simulation {
         if self.dice.is_one_in(3) {
             self.store.set_fault_rates(FaultRates::draw(&mut self.dice));
         }
-        // A clock that is behind delays every fire, so it is soon corrected.
-        if self.clock_error_us < 0 && self.dice.is_one_in(5) {
-            self.clock.jump(-std::mem::take(&mut self.clock_error_us));
+        // A clock that is behind delays every fire, and one that is not trusted stops them, so both are soon corrected.
+        if (self.clock_error_us < 0 || self.is_clock_untrusted()) && self.dice.is_one_in(5) {
+            self.correct_clock();
         }
         match self.dice.below(100) {
             0..36 => {
@@ -197,8 +201,8 @@ impl Simulation {
 
     fn read(&mut self) -> Result<String> {
         let Some(process) = &self.process else { return Ok("no process to read from".to_owned()) };
-        // A commit without an answer may or may not be visible.
-        if self.store.has_unacknowledged_commit() {
+        // A commit without an answer may or may not be visible, and the engine does not say which time it goes by.
+        if self.store.has_unacknowledged_commit() || self.is_clock_untrusted() {
             return Ok("too early to read".to_owned());
         }
         self.audit.read_new_entries(&self.backend.attempts())?;

@@ -194,7 +194,7 @@ fn visible_match(
 
 fn unknown(noun: Noun, text: &str) -> Error {
     let (noun, text) = (noun.name(), text.chars().take(80).collect::<String>());
-    Error::new(Code::NotFound, format!("there is no {noun} `{text}`"))
+    Error::new(Code::NotFound, format!("{noun} `{text}` does not exist"))
         .hint(format!("`midwatch {noun} list` shows the {noun}s"))
 }
 

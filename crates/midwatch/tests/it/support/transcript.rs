@@ -69,6 +69,7 @@ pub(crate) fn normalize(world: &World, text: &str) -> String {
     let text = text.replace(&world.root().display().to_string(), "[ROOT]");
     let text = text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
     let text = text.replace(calendar::tzdata_version(), "[TZDATA]");
+    let text = replace_local_times(&text);
     let mut rest = text.as_str();
     let mut out = String::with_capacity(rest.len());
     while let Some(first) = rest.chars().next() {
@@ -80,6 +81,35 @@ pub(crate) fn normalize(world: &World, text: &str) -> String {
         rest = &rest[length..];
     }
     out
+}
+
+/// Replaces `18 Nov 03:00:00 (5m ago)` and the like.
+fn replace_local_times(text: &str) -> String {
+    let is_time = |word: &str| {
+        let parts: Vec<&str> = word.split(':').collect();
+        parts.len() == 3 && parts.iter().all(|it| it.len() == 2 && it.parse::<u8>().is_ok())
+    };
+    let lines = text.split('\n').map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut kept: Vec<&str> = Vec::new();
+        let mut words = words.into_iter().peekable();
+        while let Some(word) = words.next() {
+            if !is_time(word.trim_end_matches([',', ';'])) || kept.len() < 2 {
+                kept.push(word);
+                continue;
+            }
+            kept.truncate(kept.len() - 2);
+            kept.push("[LOCAL]");
+            match words.peek() {
+                Some(next) if next.starts_with("(now)") => drop(words.next()),
+                // `(in 5m)` or `(5m ago)`
+                Some(next) if next.starts_with('(') => drop(words.nth(1)),
+                _ => {}
+            }
+        }
+        kept.join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A varying part of an output. In `shape`, `d` is a digit, `x` a hexadecimal digit, `b` a base64 character,
