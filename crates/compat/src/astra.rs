@@ -16,9 +16,9 @@ use kernel::schedule::NAME_CHARS_MAX;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::cron::seconds_first;
 use python_json::write_value;
 
-const CRON_FIELDS_WITH_SECONDS: usize = 6;
 const ID_PREFIX: &str = "sch_";
 const ID_DIGITS: usize = 8;
 
@@ -87,24 +87,6 @@ pub fn to_native_cron(text: &str) -> Result<String, Error> {
     }
 }
 
-/// Astra's order of fields to ours: a sixth field is the seconds, which come last in Astra and first here.
-pub fn seconds_first(cron: &str) -> String {
-    rotate_fields(cron, |fields| fields.rotate_right(1))
-}
-
-/// Our order of fields to Astra's.
-pub fn seconds_last(cron: &str) -> String {
-    rotate_fields(cron, |fields| fields.rotate_left(1))
-}
-
-fn rotate_fields(cron: &str, rotate: impl Fn(&mut [&str])) -> String {
-    let mut fields: Vec<&str> = cron.split_whitespace().collect();
-    if fields.len() == CRON_FIELDS_WITH_SECONDS {
-        rotate(&mut fields);
-    }
-    fields.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -143,8 +125,6 @@ mod tests {
         for (astra, native) in
             [("0 */6 * * *", "0 */6 * * *"), ("0 9 * * 1 30", "30 0 9 * * 1"), ("@daily", "@daily")]
         {
-            assert_eq!(seconds_first(astra), native);
-            assert_eq!(seconds_last(native), astra);
             assert_eq!(to_native_cron(astra).unwrap(), native);
         }
         for invalid in ["0 0 31 2 *", "61 * * * *", "bad", "", "0 0 9 * * 1 2 3", "0 9 * * 1 61"] {

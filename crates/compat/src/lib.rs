@@ -5,7 +5,9 @@
 //! request to a [`Handle`](api::Handle).
 
 pub mod astra;
+pub mod cron;
 pub mod foundry;
+pub mod import;
 pub mod promptyoself;
 
 use api::{Error, Handle, LIST_ITEMS_MAX, Schedule, ScheduleList, Schedules, send};

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::{list_schedules, list_schedules_with_scope};
 use agents::Agents;
 use register::{CheckedArgs, NewSchedule, invalid_input};
-use view::{PromptItem, schedule_number};
+use view::PromptItem;
 
 /// How many numbers `register` tries while concurrent callers take them.
 const NUMBERS_TRIED_MAX: usize = 100;
@@ -26,6 +26,11 @@ const ATTEMPTS: u32 = 3;
 const WINDOW: &str = "3660d";
 /// Bytes of a hash in a derived number. Derived numbers still fit into a double.
 const NUMBER_HASH_BYTES: usize = 6;
+
+/// The message of a successful `test`.
+pub const CONNECTED: &str = "Connection to Letta server successful";
+/// Why `upload` is refused to agents and their clients.
+pub const UPLOAD_REFUSED: &str = "Only an operator may upload a tool to the Letta server";
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "status", rename = "success")]
@@ -68,6 +73,13 @@ impl<'a> From<&'a Error> for ErrorResult<'a> {
     }
 }
 
+/// The agent that a call names. Some clients write `null` or `None` for none.
+pub fn named_agent(text: Option<&str>) -> Option<&str> {
+    let text = text.map(str::trim)?;
+    let is_none = ["", "null", "none"].iter().any(|none| text.eq_ignore_ascii_case(none));
+    (!is_none).then_some(text)
+}
+
 /// Selects the prompts that a call lists or cancels.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PromptFilter<'a> {
@@ -79,8 +91,10 @@ pub struct PromptFilter<'a> {
 
 impl PromptFilter<'_> {
     pub fn matches(&self, item: &PromptItem) -> bool {
-        let named = self.agent_id.filter(|id| !id.is_empty());
-        [self.only_agent, named].into_iter().flatten().all(|id| item.agent_id == id)
+        [self.only_agent, named_agent(self.agent_id)]
+            .into_iter()
+            .flatten()
+            .all(|id| item.agent_id == id)
     }
 
     /// Refuses an agent other than the one to which the caller is limited.
@@ -109,7 +123,10 @@ pub async fn register_prompt(
         list_schedules_with_scope(handle).await?;
     let sees_all = limited_to.is_none();
     let is_free = |id: &u64| seen.iter().all(|it| view::number_in_name(&it.name) != Some(*id));
-    let first = if sees_all { view::next_free_number(&seen) } else { 1 };
+    let first = match sees_all {
+        true => view::next_free_number(seen.iter().map(|it| it.name.as_str())),
+        false => 1,
+    };
     let ids = (first..).map(|count| match sees_all {
         true => count,
         false => number_from_key(&format!("{agent} {count}")),
@@ -164,7 +181,7 @@ async fn register_as(
     agent: &str,
 ) -> Result<Option<RegisterResult>, Error> {
     let request = ScheduleAdd {
-        name: view::schedule_name(id, &new.value),
+        name: view::schedule_name(id, 0, &new.value),
         when: new.when.clone(),
         action: prompt_action(agent, &args.prompt),
         terms: prompt_terms(new.max_fires),
@@ -247,7 +264,7 @@ pub async fn cancel_prompt(
             }
         });
     };
-    let message = format!("Schedule {} cancelled", schedule_number(schedule));
+    let message = format!("Schedule {id} cancelled");
     let has_ended = schedule.status == ScheduleStatus::Ended;
     let request = SchedulePause { id: schedule.id.clone(), note: Some("cancelled".to_owned()) };
     let paused = Call { key, ..Call::new(request) }.send::<SchedulePause>(handle).await?;

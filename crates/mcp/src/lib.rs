@@ -8,6 +8,7 @@
 //! keeps no state for a client: ids of runs, schedules and approvals are loaded again on every call.
 
 mod arguments;
+mod calling_agent;
 mod completion;
 mod elicitation;
 mod http;
@@ -32,10 +33,11 @@ mod toolsets;
 mod truncation;
 
 pub use self::http::Endpoint;
+pub use calling_agent::{CallingAgent, CountAgents, LettaConnection};
 pub use instructions::instructions;
 pub use rmcp::handler::server::ServerHandler;
 pub use rmcp::transport::io::stdio_pipes;
-pub use selection::{CallingAgent, Selection, UnknownToolset};
+pub use selection::{Selection, UnknownToolset};
 pub use server::Server;
 pub use stdio::{LINE_BYTES_MAX, serve_stdio};
 pub use tool::{Effect, Tool};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::calling_agent::CallingAgent;
 use crate::result_format::ResultFormat;
 use crate::tool::{Effect, Tool};
 use crate::tools::{self, Toolset};
@@ -69,20 +70,11 @@ impl Toolset {
 pub struct UnknownToolset(String);
 
 /// The tools that a server offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Selection {
     toolsets: Vec<Toolset>,
     read_only: bool,
     agent: CallingAgent,
-}
-
-/// The agent that calls the server, as set when the server was started. Only promptyoself's tools use it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CallingAgent {
-    /// Used when a call names no agent.
-    pub default: Option<String>,
-    /// The only agent whose prompts can be scheduled, listed and cancelled.
-    pub only: Option<String>,
 }
 
 impl Default for Selection {

@@ -3,7 +3,8 @@
 use api::{Amount, BudgetList, Budgets, Code, Error, Handle, Schedule, send};
 use serde_json::{Value, json};
 
-use super::{name_and_id, seconds_last};
+use super::name_and_id;
+use crate::cron::seconds_last;
 use crate::list_schedules;
 
 /// Lists the schedules that call a tool.

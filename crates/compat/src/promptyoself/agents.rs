@@ -38,9 +38,12 @@ impl Agents {
         self.0.iter().find(has_id)
     }
 
+    pub fn named(&self, name: &str) -> Option<&Agent> {
+        self.0.iter().find(|agent| agent.name == name)
+    }
+
     pub fn id_of_name(&self, name: &str) -> String {
-        let found = self.0.iter().find(|agent| agent.name == name);
-        found.map_or_else(|| name.to_owned(), id)
+        self.named(name).map_or_else(|| name.to_owned(), id)
     }
 
     /// The id of the only agent, if there is exactly one.

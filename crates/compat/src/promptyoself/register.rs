@@ -4,8 +4,10 @@
 use api::{Code, Error, When};
 use calendar::{Calendar, Cron, Dst, Span, Trigger, Zone, format_instant, parse_instant};
 
-/// Fields of a cron expression. promptyoself has no seconds; six fields would be read differently here.
-const CRON_FIELDS: usize = 5;
+use crate::cron::seconds_first;
+
+/// The numbers of fields that a cron expression may have. The sixth has the seconds, which come first here.
+const CRON_FIELDS: [usize; 2] = [5, 6];
 const TIME_FORMS: &str = "Use ISO 8601, such as 2030-01-31T09:00:00Z or 2030-01-31T09:00:00+02:00, \
                           or YYYY-MM-DD HH:MM:SS UTC";
 
@@ -88,7 +90,7 @@ impl CheckedArgs {
             }
             TriggerArg::Cron(text) => {
                 next_cron_time(text, now_us).ok_or_else(|| invalid_cron(text))?;
-                let (cron, tz) = (Some(text.trim().to_owned()), Some("UTC".to_owned()));
+                let (cron, tz) = (Some(seconds_first(text)), Some("UTC".to_owned()));
                 (When { cron, tz, ..When::default() }, text)
             }
             TriggerArg::Every { every: text, start_at } => {
@@ -146,11 +148,12 @@ pub fn parse_interval(text: &str) -> Option<Span> {
     Span::from_millis(seconds.checked_mul(unit_s)?.checked_mul(1_000)?)
 }
 
-/// Parses an expression of five fields, or a name such as `@daily`.
+/// Parses an expression of five fields or of six with the seconds last, or a name such as `@daily`.
 pub fn parse_cron(text: &str) -> Option<Cron> {
-    let text = text.trim();
-    let is_supported = text.starts_with('@') || text.split_whitespace().count() == CRON_FIELDS;
-    is_supported.then(|| Cron::parse(text).ok()).flatten().map(|parsed| parsed.cron)
+    let native = seconds_first(text);
+    let fields = native.split(' ').count();
+    let is_supported = native.starts_with('@') || CRON_FIELDS.contains(&fields);
+    is_supported.then(|| Cron::parse(&native).ok()).flatten().map(|parsed| parsed.cron)
 }
 
 /// The first time after `now_us` at which an expression fires.
@@ -165,7 +168,10 @@ fn utc() -> Option<Zone> {
 
 fn invalid_cron(text: &str) -> Error {
     invalid_input(format!("Invalid cron expression: {text}"))
-        .hint("write five fields in UTC: minute, hour, day of month, month, day of week")
+        .hint(
+            "write five fields in UTC: minute, hour, day of month, month, day of week; an optional sixth field is \
+             the seconds",
+        )
 }
 
 fn invalid_interval(text: &str) -> Error {
@@ -256,10 +262,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cron_expression_has_five_fields_and_must_fire() {
+    fn a_cron_expression_has_five_or_six_fields_and_must_fire() {
         check_trigger(&["cron=0 9 * * 1-5", "max=3"], Ok("0 9 * * 1-5 | UTC | 0 9 * * 1-5 | 3"));
         check_trigger(&["cron=@daily"], Ok("@daily | UTC | @daily"));
-        for bad in ["bad", "0 0 31 2 *", "0 0 9 * * *", "61 * * * *"] {
+        check_trigger(&["cron=0 9 * * 1 30"], Ok("30 0 9 * * 1 | UTC | 0 9 * * 1 30"));
+        for bad in ["bad", "0 0 31 2 *", "0 9 * * 1 61", "0 9 * * 1 0 2030", "61 * * * *"] {
             let message = format!("Invalid cron expression: {bad}");
             check_trigger(&[&format!("cron={bad}"), "max=0"], Err(&message));
         }

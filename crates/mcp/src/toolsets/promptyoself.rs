@@ -1,8 +1,8 @@
 //! promptyoself's tools: scheduled prompts for agents, known by numbers.
 //!
-//! An MCP client cannot register agents, so prompts are scheduled only for registered ones. Tools that would call a Letta
-//! server with the key of the user who started this server, or would need state per client, are not offered:
-//! `promptyoself_test`, `promptyoself_upload`, and setting a default agent.
+//! An MCP client cannot register agents, so prompts are scheduled only for registered ones. It cannot upload tools either:
+//! that uses the key of the user who started the server, and only an operator may. A default agent is kept for the client
+//! of a server over stdio; over HTTP many clients share a server, and each names its agent.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use api::{Code, Error, HealthShow, StatusShow};
 use compat::list_schedules;
 use compat::promptyoself::agents::Agents;
 use compat::promptyoself::register::{RegisterArgs, invalid_input};
-use compat::promptyoself::{self, PromptFilter};
+use compat::promptyoself::{self, CONNECTED, PromptFilter, UPLOAD_REFUSED};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -30,6 +30,8 @@ const HOST_ARGUMENTS: [(&str, &str); 4] = [
     ("mcp_server_name", "string"),
     ("request_heartbeat", "boolean"),
 ];
+/// There is no polling: each prompt is delivered when it is due.
+const POLL_INTERVAL_SECONDS: u64 = 0;
 /// Keys of the request's metadata that may name the calling agent.
 const AGENT_META_KEYS: [&str; 4] = ["agent_id", "agentId", "letta_agent_id", "caller_agent_id"];
 const EXECUTE_NOTE: &str = "The daemon delivers each prompt when it is due; this call is not needed. \
@@ -81,6 +83,34 @@ pub(crate) const TOOLS: &[Tool] = &[
         Toolset::Promptyoself,
         "promptyoself execute",
         "List the prompts that are being delivered now. Delivery needs no call: prompts are delivered when they are due.",
+        OUTPUT_FIELDS,
+    ),
+    Tool::new::<Lenient<Test>>(
+        "promptyoself_test",
+        Toolset::Promptyoself,
+        "promptyoself test",
+        "Test the connection to the Letta server.",
+        OUTPUT_FIELDS,
+    ),
+    Tool::new::<Lenient<Upload>>(
+        "promptyoself_upload",
+        Toolset::Promptyoself,
+        "promptyoself upload",
+        "Upload a tool to the Letta server. Only an operator may do that, on the command line.",
+        OUTPUT_FIELDS,
+    ),
+    Tool::new::<Lenient<SetDefaultAgent>>(
+        "promptyoself_set_default_agent",
+        Toolset::Promptyoself,
+        "agent list",
+        "Choose the agent that is used when a call has no `agent_id`, until the server ends.",
+        OUTPUT_FIELDS,
+    ),
+    Tool::new::<Lenient<SetDefaultAgent>>(
+        "promptyoself_set_scoped_default_agent",
+        Toolset::Promptyoself,
+        "agent list",
+        "Choose the agent that is used when a call of this client has no `agent_id`.",
         OUTPUT_FIELDS,
     ),
     Tool::new::<Lenient<AgentsListed>>(
@@ -178,7 +208,7 @@ struct ScheduleTime {
     time: Option<String>,
     /// The id of a Letta agent, or the name of another agent. Default: the calling agent.
     agent_id: Option<String>,
-    /// Ignored; accepted for compatibility. The agent must be registered.
+    /// Accepted; Letta is never asked about an agent. The agent must be registered.
     #[serde(rename = "skip_validation")]
     _skip_validation: Option<bool>,
 }
@@ -199,7 +229,7 @@ struct ScheduleCron {
     /// The prompt to send to the agent.
     #[schemars(with = "String")]
     prompt: Option<String>,
-    /// A cron expression with five fields, in UTC.
+    /// A cron expression with five fields, in UTC; a sixth field is the seconds.
     #[schemars(with = "String")]
     cron: Option<String>,
     /// Maximum number of times the prompt is sent. Default: no limit.
@@ -207,7 +237,7 @@ struct ScheduleCron {
     max_repetitions: Option<Value>,
     /// The id of a Letta agent, or the name of another agent. Default: the calling agent.
     agent_id: Option<String>,
-    /// Ignored; accepted for compatibility. The agent must be registered.
+    /// Accepted; Letta is never asked about an agent. The agent must be registered.
     #[serde(rename = "skip_validation")]
     _skip_validation: Option<bool>,
 }
@@ -240,7 +270,7 @@ struct ScheduleEvery {
     max_repetitions: Option<Value>,
     /// The id of a Letta agent, or the name of another agent. Default: the calling agent.
     agent_id: Option<String>,
-    /// Ignored; accepted for compatibility. The agent must be registered.
+    /// Accepted; Letta is never asked about an agent. The agent must be registered.
     #[serde(rename = "skip_validation")]
     _skip_validation: Option<bool>,
 }
@@ -350,6 +380,68 @@ impl ToolInput for Execute {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+struct Test {}
+
+impl ToolInput for Test {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let Some(letta) = &context.selection.agent().letta else {
+            let what = "this server does not know a Letta server to test";
+            let hint = "a human can test it with `midwatch promptyoself test`";
+            return Err(Error::new(Code::NotNow, what).hint(hint));
+        };
+        let agent_count = (letta.count_agents)().await?;
+        Ok(json!({"status": "success", "message": CONNECTED, "agent_count": agent_count}))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Upload {
+    /// The source of the tool, in Python.
+    #[serde(rename = "source_code")]
+    _source_code: Option<String>,
+    /// Ignored: Letta reads the name from the source.
+    #[serde(rename = "name")]
+    _name: Option<String>,
+    /// What the tool does.
+    #[serde(rename = "description")]
+    _description: Option<String>,
+}
+
+impl ToolInput for Upload {
+    async fn execute(self, _: &ToolContext<'_>) -> Result<Value, Error> {
+        let hint = "ask a human to run `midwatch promptyoself upload --source-code TEXT`";
+        Err(Error::new(Code::RoleTooLow, UPLOAD_REFUSED).hint(hint))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SetDefaultAgent {
+    /// The id of a Letta agent, or the name of another agent.
+    #[schemars(with = "String")]
+    agent_id: Option<String>,
+}
+
+impl ToolInput for SetDefaultAgent {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let caller = context.selection.agent();
+        if caller.letta.is_none() {
+            let what = "this server has many clients and keeps no default agent for them";
+            return Err(Error::new(Code::NotNow, what).hint("pass `agent_id` in each call"));
+        }
+        let id = promptyoself::named_agent(self.agent_id.as_deref())
+            .ok_or_else(|| invalid_input("agent_id is required"))?;
+        prompt_filter(context).check_may_schedule_for(id)?;
+        let agents = Agents::load(context).await?;
+        agents.find(id).ok_or_else(|| agent_not_found(id))?;
+        caller.choose(id.to_owned());
+        Ok(json!({"status": "success", "agent_id": id}))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct AgentsListed {}
 
 impl ToolInput for AgentsListed {
@@ -387,7 +479,7 @@ impl ToolInput for Diagnostics {
         Ok(json!({
             "status": "ok",
             "ctx_metadata_keys": keys,
-            "default_agent_id": context.selection.agent().default,
+            "default_agent_id": default_agent(context).map(|(id, _)| id),
             "agents_count": agents.to_list().len(),
             "inferred_agent_id": agent_id,
             "inference_debug": {"source": source},
@@ -403,8 +495,7 @@ impl ToolInput for ExecutorStatus {
     async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let status = context.read(StatusShow {}).await?;
         let running = status.daemon.running && status.authority.frozen.is_none();
-        // There is no polling interval: each prompt is delivered when it is due.
-        Ok(json!({"status": "ok", "running": running, "interval": null}))
+        Ok(json!({"status": "ok", "running": running, "interval": POLL_INTERVAL_SECONDS}))
     }
 }
 
@@ -416,14 +507,17 @@ impl ToolInput for Health {
     async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let health = context.read(HealthShow {}).await?;
         let agents = Agents::load(context).await?;
-        let first = agents.letta_agents().next();
+        let registered = agents.letta_agents().find_map(|agent| agent.settings.url.clone());
+        let letta = context.selection.agent().letta.as_ref();
+        let has_key = letta.is_some_and(|letta| letta.has_key)
+            || agents.letta_agents().any(|agent| agent.settings.credential.is_some());
         Ok(json!({
             "status": if health.is_well() { "healthy" } else { "unhealthy" },
-            "letta_base_url": first.and_then(|agent| agent.settings.url.as_deref()),
+            "letta_base_url": registered.or_else(|| letta.map(|letta| letta.url.clone())),
             "db": health.daemon.data,
-            "auth_set": agents.letta_agents().any(|agent| agent.settings.credential.is_some()),
+            "auth_set": has_key,
             "executor_autostart": health.daemon.running,
-            "executor_interval": null,
+            "executor_interval": POLL_INTERVAL_SECONDS,
         }))
     }
 }
@@ -440,7 +534,7 @@ fn prompt_filter<'a>(context: &'a ToolContext<'_>) -> PromptFilter<'a> {
 
 async fn schedule_prompt(context: &ToolContext<'_>, args: RegisterArgs) -> Result<Value, Error> {
     let agents = Agents::load(context).await?;
-    let named = args.agent_id.clone().filter(|id| !id.trim().is_empty());
+    let named = promptyoself::named_agent(args.agent_id.as_deref()).map(str::to_owned);
     let agent_id = named.or_else(|| infer_agent(context, &agents).map(|(id, _)| id));
     let not_inferred = || {
         invalid_input("agent_id is required and could not be inferred")
@@ -450,12 +544,7 @@ async fn schedule_prompt(context: &ToolContext<'_>, args: RegisterArgs) -> Resul
     let args = RegisterArgs { agent_id, ..args }.check()?;
     let id = args.agent_id.as_str();
     prompt_filter(context).check_may_schedule_for(id)?;
-    let not_found = || {
-        invalid_input(format!("Agent validation failed: Agent {id} not found")).hint(
-            "promptyoself_agents lists the registered agents; only a human can register others",
-        )
-    };
-    let agent = agents.find(id).ok_or_else(not_found)?;
+    let agent = agents.find(id).ok_or_else(|| agent_not_found(id))?;
     let new = args.to_schedule(now_us())?;
     let registered = match &context.key {
         Some(key) => promptyoself::register_once(context, key, &args, &new, &agent.name).await?,
@@ -464,19 +553,29 @@ async fn schedule_prompt(context: &ToolContext<'_>, args: RegisterArgs) -> Resul
     to_json(&registered)
 }
 
+fn agent_not_found(id: &str) -> Error {
+    invalid_input(format!("Agent validation failed: Agent {id} not found"))
+        .hint("promptyoself_agents lists the registered agents; only a human can register others")
+}
+
+/// The agent that the client has chosen, or else that of the environment, and where it was found.
+fn default_agent(context: &ToolContext<'_>) -> Option<(String, &'static str)> {
+    let caller = context.selection.agent();
+    let chosen = caller.chosen().map(|id| (id, "scoped-default"));
+    chosen.or_else(|| caller.default.clone().map(|id| (id, "env")))
+}
+
 /// The agent to use when a call names none, and where it was found.
 fn infer_agent(context: &ToolContext<'_>, agents: &Agents) -> Option<(String, &'static str)> {
     let non_empty = |value: Option<&Value>| {
-        let text = value.and_then(Value::as_str).map(str::trim);
-        text.filter(|text| !text.is_empty()).map(str::to_owned)
+        promptyoself::named_agent(value.and_then(Value::as_str)).map(str::to_owned)
     };
     let meta = context.meta;
     let from_meta = AGENT_META_KEYS.iter().find_map(|key| non_empty(meta.get(*key)));
     let from_meta =
         from_meta.or_else(|| non_empty(meta.get("agent").and_then(|agent| agent.get("id"))));
-    let from_options = || context.selection.agent().default.clone().map(|id| (id, "env"));
     let only = || agents.only_agent_id().map(|id| (id, "single-agent-fallback"));
-    from_meta.map(|id| (id, "context.metadata")).or_else(from_options).or_else(only)
+    from_meta.map(|id| (id, "context.metadata")).or_else(|| default_agent(context)).or_else(only)
 }
 
 /// The current time: `register` refuses past times, and an interval starts now.

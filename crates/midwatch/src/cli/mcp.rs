@@ -4,16 +4,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::mcp::{CallingAgent, Selection, Server, Toolset};
+use ::mcp::{CallingAgent, LettaConnection, Selection, Server, Toolset};
 use api::{Code, Error};
 use clap::Args;
+use futures::FutureExt;
 use rustix::process::getppid;
 use tokio::io::BufReader;
 use tokio::select;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::promptyoself::settings::{default_agent, only_agent};
+use super::promptyoself::count_letta_agents;
+use super::promptyoself::settings::{Letta, default_agent, only_agent};
 use crate::context::{Context, VERSION};
 use crate::reconnecting_client::ReconnectingClient;
 
@@ -61,11 +63,21 @@ pub(super) async fn run(context: &Context, mcp: Mcp) -> Result<ExitCode, Error> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The agent that the environment names.
+/// The agent and the Letta server that the environment names.
 fn calling_agent(context: &Context) -> Result<CallingAgent, Error> {
     let only = only_agent(&context.environment)?.map(str::to_owned);
     let default = default_agent(&context.environment).map(str::to_owned);
-    Ok(CallingAgent { default: only.clone().or(default), only })
+    let Letta { url, credential } = Letta::from_environment(&context.environment);
+    let client = context.for_assistant();
+    let letta = LettaConnection {
+        url,
+        has_key: credential.is_some(),
+        count_agents: Arc::new(move || {
+            let client = client.clone();
+            async move { count_letta_agents(&client).await }.boxed()
+        }),
+    };
+    Ok(CallingAgent::new(only.clone().or(default), only, letta))
 }
 
 /// Waits until the parent process ends. Its end does not always close our stdin: a child of it may hold the

@@ -2,13 +2,14 @@
 
 use api::{
     Action, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, AgentTest, ApprovalDecide,
-    ApprovalList, ApprovalShow, BudgetList, Call, Code, ConfigReload, ConfigShow, EventPublish,
-    EventTrigger, Freeze, Handle, HealthShow, LeaseRenew, LedgerCheckpoint, LedgerExport,
-    LedgerRebuild, LedgerTail, PolicyDecide, PolicyExplain, PolicyReplay, Request, RunCancel,
-    RunEvents, RunList, RunRead, RunRetry, RunSettle, RunShow, RunWatch, ScheduleAdd,
-    ScheduleAddAll, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire,
-    ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow, SetupCheck,
-    StatusShow, Thaw, TokenCreate, TokenList, TokenRevoke, ToolList, WaitForChanges, When, Why,
+    ApprovalList, ApprovalShow, BudgetList, Call, Cleanup, Code, ConfigReload, ConfigShow,
+    EventPublish, EventTrigger, Freeze, Handle, HealthShow, LeaseRenew, LedgerCheckpoint,
+    LedgerExport, LedgerRebuild, LedgerTail, NoticeList, NoticeTest, PolicyDecide, PolicyExplain,
+    PolicyList, PolicyReplay, Request, RunCancel, RunEvents, RunList, RunRead, RunRetry, RunSettle,
+    RunShow, RunWatch, ScheduleAdd, ScheduleAddAll, ScheduleBackfill, ScheduleBackfillEnd,
+    ScheduleEdit, ScheduleFire, ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume,
+    ScheduleShow, SetupCheck, StatusShow, Thaw, TokenCreate, TokenList, TokenRevoke, ToolList,
+    WaitForChanges, When, Why,
 };
 use kernel::{Actor, Role};
 use serde_json::{Value, json};
@@ -82,6 +83,10 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
         | Request::ToolList(ToolList {})
         | Request::ConfigReload(ConfigReload {})
         | Request::ConfigShow(ConfigShow {})
+        | Request::PolicyList(PolicyList {})
+        | Request::NoticeList(NoticeList {})
+        | Request::NoticeTest(NoticeTest {})
+        | Request::Cleanup(Cleanup { dry_run: _ })
         | Request::SetupCheck(SetupCheck {})
         | Request::LedgerCheckpoint(LedgerCheckpoint {})
         | Request::LedgerRebuild(LedgerRebuild {})

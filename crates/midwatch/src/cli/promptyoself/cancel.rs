@@ -7,7 +7,7 @@ use compat::promptyoself::{
 };
 
 use super::settings::only_agent;
-use super::{handle, has_no_data};
+use super::{handle, has_no_data, missing_argument};
 use crate::context::Context;
 
 /// Cancel a scheduled prompt
@@ -21,7 +21,8 @@ pub(super) struct Cancel {
 pub(super) async fn run(context: &Context, cancel: Cancel) -> Result<CancelResult, Error> {
     let only_agent = only_agent(&context.environment)?;
     let filter = PromptFilter { only_agent, ..PromptFilter::default() };
-    let number = parse_number(cancel.id.as_deref().unwrap_or_default())?;
+    let id = cancel.id.ok_or_else(|| missing_argument("Missing required argument: id"))?;
+    let number = parse_number(&id)?;
     match has_no_data(context)? {
         true => Err(schedule_not_found(number)),
         false => cancel_prompt(&handle(context), None, filter, number).await,

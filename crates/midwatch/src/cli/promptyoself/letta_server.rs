@@ -14,6 +14,8 @@ use super::settings::{Letta, Variables};
 const TIME_MAX: Duration = Duration::from_secs(30);
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
 const PAGE_AGENTS: usize = 100;
+/// How much of an error's text is shown.
+const DETAIL_CHARS_MAX: usize = 300;
 const AGENTS_MAX: usize = 10_000;
 /// The user names the server, which is often in a private network.
 const EGRESS: Egress = Egress::Unrestricted;
@@ -34,11 +36,10 @@ pub(super) struct RemoteAgent {
     pub last_updated: Option<String>,
 }
 
+/// A tool to upload. Its name is that of the function in its source; a server refuses any other field for it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Tool {
     pub source_code: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -95,14 +96,27 @@ async fn read_json<T: DeserializeOwned>(
     let response = response.map_err(unreachable)?;
     let status = response.status();
     if !(200..300).contains(&status) {
-        let what = format!("the Letta server answered with status {status}");
-        return Err(Error::new(Code::Failed, what)
-            .hint("check LETTA_BASE_URL, and LETTA_API_KEY or LETTA_SERVER_PASSWORD"));
+        return Err(refused(status, response).await);
     }
     let bytes = response.body(RESPONSE_BYTES_MAX).await.map_err(unreachable)?;
     let invalid =
         |_| Error::new(Code::Failed, "the response of the server is not that of Letta's API");
     serde_json::from_slice(&bytes).map_err(invalid)
+}
+
+/// The error for a response that is not a success, with what the server says about it.
+async fn refused(status: u16, response: HttpResponse) -> Error {
+    let body = response.body(RESPONSE_BYTES_MAX).await.unwrap_or_default();
+    let text: String = String::from_utf8_lossy(&body).chars().take(DETAIL_CHARS_MAX).collect();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let detail = if text.is_empty() { String::new() } else { format!(": {text}") };
+    let what = format!("the Letta server answered with status {status}{detail}");
+    Error::new(Code::Failed, what).hint(match status {
+        401 | 403 => "check LETTA_API_KEY or LETTA_SERVER_PASSWORD",
+        404 => "check LETTA_BASE_URL",
+        400..=499 => "the server does not accept this request; correct what it names",
+        _ => "look into the log of the server, and try again",
+    })
 }
 
 fn unreachable(error: RequestError) -> Error {

@@ -47,6 +47,7 @@ Examples:
 #[command(
     subcommand_help_heading = "Available commands",
     disable_help_subcommand = true,
+    infer_long_args = true,
     after_help = EXAMPLES
 )]
 pub(super) struct Promptyoself {
@@ -75,6 +76,11 @@ pub(super) fn report_usage(parse_error: &clap::Error, error: &Error) -> ExitCode
     use std::io::Write;
     let _ = write!(anstream::stderr(), "{}", parse_error.render());
     report_error(error)
+}
+
+/// The error of a command line without a required flag.
+fn missing_argument(text: &str) -> Error {
+    Error::new(Code::BadUsage, text).hint("see `midwatch promptyoself --help`")
 }
 
 pub(super) fn report_error(error: &Error) -> ExitCode {
@@ -137,6 +143,11 @@ pub(super) async fn run(context: &Context, args: Promptyoself) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
+/// The number of agents on the Letta server that the caller may see.
+pub(super) async fn count_letta_agents(context: &Context) -> Result<usize, Error> {
+    Ok(agents::visible_agents(context).await?.len())
+}
+
 fn print(document: &impl Serialize) {
     OUTPUT.show(document, |_| String::new());
 }
@@ -149,7 +160,7 @@ pub(super) async fn schedules(context: &Context) -> Result<Vec<Schedule>, Error>
     }
 }
 
-fn has_no_data(context: &Context) -> Result<bool, Error> {
+pub(super) fn has_no_data(context: &Context) -> Result<bool, Error> {
     context.storage()?.is_missing(&context.directory)
 }
 

@@ -8,8 +8,8 @@ use compat::promptyoself::{PromptFilter, RegisterResult, register_prompt};
 use runtime::{Clock, SystemClock};
 
 use super::letta_server::LettaServer;
-use super::settings::{Letta, only_agent};
-use super::{handle, registered_agents};
+use super::settings::{Letta, is_same_server, only_agent};
+use super::{handle, missing_argument, registered_agents};
 use crate::context::Context;
 
 /// Schedule a prompt for an agent
@@ -24,7 +24,7 @@ pub(super) struct Register {
     /// Send it once, at an ISO 8601 instant; in UTC if it has no offset
     #[arg(long, value_name = "ISO", allow_hyphen_values = true)]
     time: Option<String>,
-    /// Send it by a cron expression of five fields, in UTC
+    /// Send it by a cron expression of five fields, in UTC; a sixth field is the seconds
     #[arg(long, value_name = "EXPRESSION", allow_hyphen_values = true)]
     cron: Option<String>,
     /// Send it at an interval: 30s, 5m, 1h or a number of seconds
@@ -45,6 +45,9 @@ pub(super) struct Register {
 
 pub(super) async fn run(context: &Context, register: Register) -> Result<RegisterResult, Error> {
     let skip_validation = register.skip_validation;
+    if register.agent_id.is_none() || register.prompt.is_none() {
+        return Err(missing_argument("Missing required arguments: agent-id and prompt"));
+    }
     let args = RegisterArgs {
         agent_id: register.agent_id,
         prompt: register.prompt,
@@ -63,7 +66,8 @@ pub(super) async fn run(context: &Context, register: Register) -> Result<Registe
     // An agent that is registered at another server cannot be validated at this one.
     let is_at_this_server = |agent: &Agent| {
         let settings = &agent.settings;
-        settings.api.as_deref() == Some("rest") && settings.url.as_deref() == Some(&letta.url)
+        let is_same = settings.url.as_deref().is_some_and(|url| is_same_server(url, &letta.url));
+        settings.api.as_deref() == Some("rest") && is_same
     };
     if registered.as_ref().is_none_or(is_at_this_server) && !skip_validation {
         validate(context, &letta, id).await?;
@@ -82,7 +86,7 @@ pub(super) async fn run(context: &Context, register: Register) -> Result<Registe
 /// A warning if the agent is registered at another server than LETTA_BASE_URL: prompts go to the former.
 fn other_server_warning(context: &Context, agent: &Agent) -> Option<String> {
     let (url, named) = (agent.settings.url.as_deref()?, Letta::base_url(&context.environment)?);
-    let is_same = agent.backend != "letta" || url.trim_end_matches('/') == named;
+    let is_same = agent.backend != "letta" || is_same_server(url, named);
     let name = &agent.name;
     (!is_same).then(|| {
         format!(

@@ -20,13 +20,25 @@ pub(in crate::cli) async fn load(context: &Context) -> Result<Agents, Error> {
 }
 
 /// Registers a Letta agent at the server of the environment, and returns its name.
-pub(in crate::cli) async fn register(
+pub(super) async fn register(context: &Context, id: &str, letta: &Letta) -> Result<String, Error> {
+    match register_as(context, &name_for(id), id, letta).await {
+        // Another id makes the same name.
+        Err(taken) if taken.code == Code::Exists => {
+            register_as(context, &unique_name_for(id), id, letta).await
+        }
+        registered => registered,
+    }
+}
+
+/// Registers a Letta agent under this name.
+pub(in crate::cli) async fn register_as(
     context: &Context,
+    name: &str,
     id: &str,
     letta: &Letta,
 ) -> Result<String, Error> {
-    let add = |name: String| AgentAdd {
-        name,
+    let add = AgentAdd {
+        name: name.to_owned(),
         backend: "letta".to_owned(),
         settings: AgentSettings {
             url: Some(letta.url.clone()),
@@ -38,12 +50,7 @@ pub(in crate::cli) async fn register(
         },
         look: false,
     };
-    let added = match send(context, add(name_for(id))).await {
-        // Another id makes the same name.
-        Err(taken) if taken.code == Code::Exists => send(context, add(unique_name_for(id))).await,
-        added => added,
-    };
-    match added {
+    match send(context, add).await {
         Ok(added) => Ok(added.agent.name),
         Err(refused) if refused.code == Code::RoleTooLow => {
             let what = format!("agent `{id}` is not registered, and you may not register it");
@@ -54,7 +61,7 @@ pub(in crate::cli) async fn register(
 }
 
 /// A name with a hash of the id, so that no other id makes it.
-fn unique_name_for(id: &str) -> String {
+pub(in crate::cli) fn unique_name_for(id: &str) -> String {
     let hash = short_hash(id);
     let plain: String = name_for(id).chars().take(NAME_BYTES_MAX - hash.len() - 1).collect();
     format!("{plain}-{hash}")

@@ -22,6 +22,8 @@ const ENV_FILE_VARIABLES: [&str; 10] = [
     "PROMPTYOSELF_INTERVAL",
     "PROMPTYOSELF_SELF_ONLY",
 ];
+/// Names of this machine in addresses.
+const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const BASE_URL: &str = "LETTA_BASE_URL";
 const CREDENTIALS: [&str; 2] = ["LETTA_API_KEY", "LETTA_SERVER_PASSWORD"];
 const INTERVAL_DEFAULT: &str = "60";
@@ -56,6 +58,23 @@ impl Letta {
     pub(super) fn token<'a>(&self, variables: &'a Variables) -> &'a str {
         self.credential.and_then(|name| value(variables, name)).unwrap_or(PLACEHOLDER_TOKEN)
     }
+}
+
+/// Whether two addresses are those of one server. The names of this machine are the same.
+pub(super) fn is_same_server(one: &str, other: &str) -> bool {
+    let normalized = |url: &str| {
+        let url = url.trim_end_matches('/').to_ascii_lowercase();
+        let (scheme, rest) = url.split_once("://").unwrap_or(("http", &url));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let default_port = if scheme == "https" { ":443" } else { ":80" };
+        let authority = authority.strip_suffix(default_port).unwrap_or(authority);
+        let local = LOOPBACK_HOSTS.iter().find_map(|host| {
+            let port = authority.strip_prefix(host)?;
+            (port.is_empty() || port.starts_with(':')).then(|| format!("localhost{port}"))
+        });
+        (scheme.to_owned(), local.unwrap_or_else(|| authority.to_owned()), path.to_owned())
+    };
+    normalized(one) == normalized(other)
 }
 
 /// The agent that the caller is limited to, if PROMPTYOSELF_SELF_ONLY is set.
@@ -132,6 +151,22 @@ mod tests {
 
     fn variables(text: &str) -> Variables {
         with_env_file(Variables::new(), text)
+    }
+
+    #[test]
+    fn names_of_this_machine_are_one_server() {
+        for (one, other, expected) in [
+            ("http://localhost:8283", "http://127.0.0.1:8283/", true),
+            ("http://[::1]:8283", "http://LOCALHOST:8283", true),
+            ("http://localhost", "http://127.0.0.1:80", true),
+            ("http://localhost:8283", "http://localhost:8284", false),
+            ("http://localhost:8283", "https://localhost:8283", false),
+            ("http://localhost.example:80", "http://127.0.0.1", false),
+            ("https://api.letta.com", "https://api.letta.com/", true),
+            ("http://letta:1/a", "http://letta:1/b", false),
+        ] {
+            assert_eq!(is_same_server(one, other), expected, "{one} {other}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! `midwatch promptyoself test`
 
 use api::Error;
+use compat::promptyoself::CONNECTED;
 use serde::Serialize;
 
-use super::agents::visible_agents;
+use super::count_letta_agents;
 use crate::context::Context;
 
 #[derive(Serialize)]
@@ -14,6 +15,6 @@ pub(super) struct TestResult {
 }
 
 pub(super) async fn run(context: &Context) -> Result<TestResult, Error> {
-    let agent_count = visible_agents(context).await?.len();
-    Ok(TestResult { message: "Connection to Letta server successful", agent_count })
+    let agent_count = count_letta_agents(context).await?;
+    Ok(TestResult { message: CONNECTED, agent_count })
 }

@@ -2,18 +2,20 @@
 
 use api::{Code, Error};
 use clap::Args;
+use compat::promptyoself::UPLOAD_REFUSED;
 use compat::promptyoself::register::invalid_input;
 use serde::Serialize;
 
 use super::agents::is_operator;
 use super::letta_server::{LettaServer, Tool};
+use super::missing_argument;
 use super::settings::{Letta, only_agent};
 use crate::context::Context;
 
 /// Upload a tool to the Letta server
 #[derive(Debug, Args)]
 pub(super) struct Upload {
-    /// The name of the tool [default: the name in its source]
+    /// Ignored: Letta reads the name from the source
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     name: Option<String>,
     /// What the tool does
@@ -32,15 +34,18 @@ pub(super) struct UploadResult {
 }
 
 pub(super) async fn run(context: &Context, upload: Upload) -> Result<UploadResult, Error> {
-    let source_code = upload.source_code.filter(|text| !text.is_empty());
-    let missing = || invalid_input("Missing required argument: source-code");
-    let source_code = source_code.ok_or_else(missing)?;
-    if only_agent(&context.environment)?.is_some() || !is_operator(context).await? {
-        let what = "Only an operator may upload a tool to the Letta server";
-        return Err(Error::new(Code::RoleTooLow, what).hint("ask an operator to upload it"));
+    const MISSING: &str = "Missing required argument: source-code";
+    let source_code = upload.source_code.ok_or_else(|| missing_argument(MISSING))?;
+    if source_code.is_empty() {
+        return Err(invalid_input(MISSING));
     }
-    let tool = Tool { source_code, name: upload.name, description: upload.description };
+    if only_agent(&context.environment)?.is_some() || !is_operator(context).await? {
+        return Err(
+            Error::new(Code::RoleTooLow, UPLOAD_REFUSED).hint("ask an operator to upload it")
+        );
+    }
+    let tool = Tool { source_code, description: upload.description };
     let letta = Letta::from_environment(&context.environment);
     let uploaded = LettaServer::new(&letta, &context.environment).upload(&tool).await?;
-    Ok(UploadResult { tool_id: uploaded.id, name: uploaded.name.or(tool.name) })
+    Ok(UploadResult { tool_id: uploaded.id, name: uploaded.name.or(upload.name) })
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use crate::support::http_stub;
 use crate::support::mcp_stdio::Client;
 use crate::support::world::World;
 
@@ -195,6 +196,67 @@ fn promptyoself_client_schedules_lists_and_cancels() {
     let third = json!({"prompt": "Third", "every": "1000h"});
     assert_eq!(call(&mut client, "promptyoself_schedule_every", third)["id"], 3);
     world.verified();
+}
+
+/// What is chosen holds for the client of this server; `null` and `None` name no agent.
+#[test]
+fn promptyoself_client_chooses_its_default_agent() {
+    let mut world = World::with_agent("echo");
+    world.add_agent("other");
+    world.set("LETTA_AGENT_ID", "echo");
+    let _daemon = world.up();
+    let mut client = Client::legacy(&world, &["--toolsets", "promptyoself"]);
+    let agent_of = |client: &mut Client, named: Value| {
+        let arguments = json!({"prompt": "p", "every": "1000h", "agent_id": named});
+        let id = call(client, "promptyoself_schedule_every", arguments)["id"].clone();
+        let listed = call(client, "promptyoself_list", json!({"agent_id": "None"}));
+        let items = listed["schedules"].as_array().unwrap();
+        items.iter().find(|item| item["id"] == id).unwrap()["agent_id"].clone()
+    };
+    for none in [json!("null"), json!("None"), json!(" "), json!(null)] {
+        assert_eq!(agent_of(&mut client, none.clone()), "echo", "{none}");
+    }
+    for tool in ["promptyoself_set_default_agent", "promptyoself_set_scoped_default_agent"] {
+        let missing = call(&mut client, tool, json!({"agent_id": "nope"}));
+        assert_eq!(missing["error"], "Agent validation failed: Agent nope not found");
+        assert_eq!(call(&mut client, tool, json!({}))["error"], "agent_id is required");
+        let chosen = call(&mut client, tool, json!({"agent_id": "other"}));
+        assert_eq!(chosen, json!({"status": "success", "agent_id": "other"}));
+        assert_eq!(agent_of(&mut client, json!("None")), "other");
+        let shown = call(&mut client, "promptyoself_get_scoped_default_agent", json!({}));
+        let expected = json!({"status": "ok", "scope": "scoped-default", "agent_id": "other"});
+        assert_eq!(shown, expected);
+        client = Client::legacy(&world, &["--toolsets", "promptyoself"]);
+        assert_eq!(agent_of(&mut client, json!(null)), "echo", "another client");
+    }
+}
+
+#[test]
+fn promptyoself_client_tests_the_letta_server_and_uploads_nothing() {
+    let mut world = World::with_agent("echo");
+    let (url, requests) =
+        http_stub::serve(std::iter::repeat(http_stub::ok(r#"[{"id": "agent-1", "name": "Ada"}]"#)));
+    world.set("LETTA_BASE_URL", &url);
+    world.set("LETTA_API_KEY", "hunter2");
+    let _daemon = world.up();
+    let mut client = Client::legacy(&world, &["--toolsets", "promptyoself"]);
+    let health = call(&mut client, "health", json!({}));
+    let facts = ["letta_base_url", "auth_set", "executor_interval"].map(|name| &health[name]);
+    assert_eq!(facts, [&json!(url), &json!(true), &json!(0)]);
+    // Agents that nobody registered are not shown to an assistant.
+    let tested = call(&mut client, "promptyoself_test", json!({}));
+    let expected = json!({
+        "status": "success", "message": "Connection to Letta server successful", "agent_count": 0,
+    });
+    assert_eq!(tested, expected);
+    assert!(requests.recv().unwrap().0.starts_with("get /v1/agents/"));
+    world.ok(&["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-1"]);
+    assert_eq!(call(&mut client, "promptyoself_test", json!({}))["agent_count"], 1);
+    let sent = requests.try_iter().count();
+    let upload = json!({"source_code": "def roll(): ...", "name": "roll"});
+    let refused = call(&mut client, "promptyoself_upload", upload);
+    assert_eq!(refused["error"], "Only an operator may upload a tool to the Letta server");
+    assert!(1 <= sent && requests.try_iter().count() == 0, "the tool was sent");
 }
 
 #[test]

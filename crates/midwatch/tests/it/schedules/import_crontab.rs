@@ -64,6 +64,12 @@ fn world() -> World {
     world
 }
 
+/// The entries of a report with this outcome.
+fn entries(report: &Value, outcome: &str) -> Vec<Value> {
+    let entries = report["entries"].as_array().unwrap_or_else(|| panic!("{report}"));
+    entries.iter().filter(|entry| entry["outcome"] == outcome).cloned().collect()
+}
+
 fn added(world: &World) -> usize {
     world.count_events("schedule.added")
 }
@@ -76,7 +82,7 @@ fn columns(items: &Value, keys: [&str; 2]) -> Value {
 
 #[test]
 fn crontab_dry_run_shows_every_line_and_changes_nothing() {
-    let world = World::new();
+    let world = world();
     let file = write_crontab(&world, CRONTAB);
     let mut transcript = Transcript::new(&world);
     transcript.run(&import(&[&file, "--tz", "UTC", "--dry-run"]));
@@ -84,14 +90,14 @@ fn crontab_dry_run_shows_every_line_and_changes_nothing() {
 
     let report = world.json(&import(&[&file, "--tz", "UTC", "--dry-run"]));
     assert_eq!(report["dry_run"], true);
-    let imported = &report["imported"];
-    assert_eq!(columns(imported, ["id", "created"])[0], json!([null, null]));
-    assert_eq!(imported[0]["next"].as_array().unwrap().len(), 5);
+    let added = entries(&report, "added");
+    assert_eq!(added[0]["id"], json!(null));
+    assert_eq!(added[0]["next"].as_array().unwrap().len(), 5);
     assert!(
         !report.to_string().contains("hunter2"),
         "the report contains the value of a variable: {report}"
     );
-    assert!(!world.data().exists());
+    assert_eq!(world.count_events("schedule.added"), 0);
 }
 
 #[test]
@@ -103,13 +109,7 @@ fn crontab_import_adds_what_the_dry_run_showed_and_adds_it_once() {
     assert_eq!(added(&world), 0);
 
     let first = world.json(&flags);
-    assert_eq!(first["dry_run"], false);
-    assert_eq!(first["left_out"], preview["left_out"]);
-    for keys in [["line", "name"], ["describe", "tz"], ["agent", "prompt"]] {
-        assert_eq!(columns(&first["imported"], keys), columns(&preview["imported"], keys));
-    }
-    let imported = first["imported"].as_array().unwrap();
-    assert!(imported.iter().all(|it| it["created"] == true), "{first}");
+    let imported = entries(&first, "added");
     assert_eq!(added(&world), imported.len());
     let shown = world.json(&["schedule", "show", imported[0]["id"].as_str().unwrap()]);
     let schedule = &shown["schedule"];
@@ -117,23 +117,23 @@ fn crontab_import_adds_what_the_dry_run_showed_and_adds_it_once() {
     assert_eq!(schedule["action"]["prompt"], imported[0]["prompt"]);
     let [attempts, pause_after] = ["attempts", "pause_after"].map(|term| &schedule["terms"][term]);
     assert_eq!((attempts, pause_after), (&json!(1), &json!(0)), "as with cron: {schedule}");
+    assert_eq!(entries(&preview, "added").len(), imported.len());
 
     let again = world.json(&flags);
-    assert_eq!(
-        columns(&again["imported"], ["line", "id"]),
-        columns(&first["imported"], ["line", "id"])
-    );
-    assert!(again["imported"].as_array().unwrap().iter().all(|it| it["created"] == false));
+    let ids = |entries: &[Value]| columns(&json!(entries), ["line", "id"]);
+    assert_eq!(ids(&entries(&again, "unchanged")), ids(&imported));
     assert_eq!(added(&world), imported.len());
     let output = world.ok(&flags);
-    let summary = format!("nothing new: {} schedules existed already; ", imported.len());
-    assert!(output.lines().last().unwrap().starts_with(&summary), "{output}");
+    let summary = format!("0 added, {} unchanged, 14 left out", imported.len());
+    assert_eq!(output.lines().last().unwrap(), summary, "{output}");
 
     let more = write_crontab(&world, "0 1 * * * one\n0 3 * * 0 two\n");
     let flags = import(&[&more, "--tz", "UTC"]);
-    assert!(world.ok(&flags).ends_with("\n2 schedules added\n"));
-    fs::write(&more, "0 1 * * * one\n0 3 * * 0 two\n0 4 * * * three\n").unwrap();
-    assert!(world.ok(&flags).ends_with("\n1 schedule added, 2 existed already\n"));
+    assert!(world.ok(&flags).ends_with("\n2 added, 0 unchanged, 0 left out\n"));
+    fs::write(&more, "0 1 * * * one\n0 4 * * 0 two\n0 4 * * * three\n").unwrap();
+    let output = world.ok(&flags);
+    assert!(output.ends_with("\n2 added, 1 unchanged, 0 left out\n"), "{output}");
+    assert!(output.contains("has the same name but differs"), "{output}");
 }
 
 /// The text after a `%` is the input of the whole command, unchanged.
@@ -153,8 +153,8 @@ fn imported_line_runs_as_cron_runs_it() {
     let daemon = world.up();
     let report = world.json(&import(&[&file]));
     let run = |name: &str| {
-        let imported = report["imported"].as_array().unwrap();
-        let schedule = imported.iter().find(|it| it["name"] == name).unwrap();
+        let added = entries(&report, "added");
+        let schedule = added.iter().find(|it| it["name"] == name).unwrap();
         let fired = world.json(&["schedule", "fire", schedule["id"].as_str().unwrap()]);
         let has_ended =
             |run: &Value| !["queued", "running"].contains(&run["state"].as_str().unwrap());
@@ -185,10 +185,10 @@ fn crontab_is_read_from_stdin() {
     };
     let outcome = piped("0 3 * * * backup");
     let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    assert_eq!(columns(&report["imported"], ["line", "name"]), json!([[1, "backup"]]));
+    assert_eq!(columns(&report["entries"], ["line", "name"]), json!([[1, "backup"]]));
     let outcome = piped("# nothing yet\n");
     let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    assert_eq!(report, json!({"imported": [], "left_out": [], "dry_run": false}));
+    assert_eq!((&report["entries"], &report["dry_run"]), (&json!([]), &json!(false)));
     assert_eq!(outcome.code, Some(10), "nothing was imported");
 }
 
@@ -196,38 +196,62 @@ fn crontab_is_read_from_stdin() {
 fn crontab_import_without_an_agent_hints_how_to_add_one() {
     let world = World::new();
     let file = write_crontab(&world, "0 3 * * * backup");
-    let refused = |flags: &[&str]| {
-        let flags = [&import(&[&file, "--tz", "UTC"])[..], flags].concat();
-        world.refused(&flags, "not_found", 3)
+    let check = |flags: &[&str], agent: &str| {
+        for dry_run in [&["--dry-run"][..], &[]] {
+            let flags = [&import(&[&file, "--tz", "UTC"])[..], flags, dry_run].concat();
+            let outcome = world.run(&[&["--json"], &flags[..]].concat());
+            assert_eq!(outcome.code, Some(10), "{outcome:?}");
+            let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+            let [left_out] = entries(&report, "left_out").try_into().unwrap();
+            assert_eq!(left_out["reason"], format!("agent `{agent}` is not registered"));
+            let command = format!("`midwatch agent add {agent} --backend command -- /bin/sh -s`");
+            assert!(left_out["hint"].as_str().unwrap().contains(&command), "{left_out}");
+        }
     };
-    let command = "`midwatch agent add cron --backend command -- /bin/sh -s`";
-    assert!(refused(&[]).contains(command), "{}", refused(&[]));
+    check(&[], "cron");
     assert!(!world.data().exists());
     world.add_agent("ada");
-    let message = refused(&[]);
-    assert!(
-        message.starts_with("agent `cron` does not exist\n") && message.contains(command),
-        "{message}"
-    );
-    let message = refused(&["--agent", "bob"]);
-    assert_eq!(message, "agent `bob` does not exist\n`midwatch agent list` shows the agents");
+    check(&["--agent", "bob"], "bob");
     assert_eq!(added(&world), 0);
     let report = world.json(&import(&[&file, "--tz", "UTC", "--agent", "ada"]));
-    assert_eq!(columns(&report["imported"], ["agent", "created"]), json!([["ada", true]]));
+    assert_eq!(columns(&report["entries"], ["agent", "outcome"]), json!([["ada", "added"]]));
 }
 
+/// `/etc/crontab` and the files of `/etc/cron.d` have a user column, which follows from their path.
 #[test]
-fn system_crontab_import_takes_only_the_lines_of_the_user() {
+fn crontabs_of_the_system_are_imported_for_the_user_of_the_daemon() {
     let world = world();
     let user = Outcome::from(world.wrapped("id").arg("-un").output().unwrap()).stdout;
     let user = user.trim();
-    let text = format!("17 * * * * {user} cd / && run-parts\n@daily nobody-else rotate\n");
-    let file = write_crontab(&world, text);
-    let report = world.json(&import(&[&file, "--tz", "UTC", "--system"]));
-    let imported = columns(&report["imported"], ["line", "prompt"]);
+    let directory = world.root().join("cron.d");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("php"), format!("17 * * * * {user} cd / && run-parts\n")).unwrap();
+    fs::write(directory.join("web"), "@daily www-data rotate\n@reboot www-data warm\n").unwrap();
+    fs::write(directory.join("web.dpkg-old"), "@daily www-data old\n").unwrap();
+    let path = directory.to_str().unwrap();
+    let report = world.json(&import(&[path, "--tz", "UTC"]));
+    let imported = columns(&json!(entries(&report, "added")), ["line", "prompt"]);
     assert_eq!(imported, json!([[1, "cd / && run-parts"]]), "{report}");
-    let reason = format!("it belongs to user `nobody-else`, not to `{user}`");
-    assert_eq!(columns(&report["left_out"], ["line", "reason"]), json!([[2, reason]]));
+    let left_out = entries(&report, "left_out");
+    let file = directory.join("web").display().to_string();
+    let reason = format!("it belongs to user `www-data`, and Midwatch runs as `{user}`");
+    assert_eq!(columns(&json!(left_out), ["file", "reason"])[0], json!([file, reason]));
+    let agent =
+        "midwatch agent add cron-www-data --backend command -- sudo -n -u www-data /bin/sh -s";
+    assert!(left_out[0]["hint"].as_str().unwrap().contains(agent), "{left_out:?}");
+
+    // With an agent that becomes that user, the lines are imported.
+    world.add_agent("cron-www-data");
+    let flags = ["--user", "www-data", "--agent", "cron-www-data"];
+    let report = world.json(&import(&[&[path, "--tz", "UTC"], &flags[..]].concat()));
+    let imported = columns(&json!(entries(&report, "added")), ["agent", "prompt"]);
+    assert_eq!(imported, json!([["cron-www-data", "rotate"]]), "{report}");
+    let reasons = columns(&json!(entries(&report, "left_out")), ["line", "reason"]);
+    let ours = format!("it belongs to user `{user}`, not to `www-data`");
+    assert_eq!(reasons, json!([[1, ours], [2, "`@reboot` is not supported"]]));
+
+    let message = world.refused(&import(&["--user", "nobody-here", "--tz", "UTC"]), "not_found", 3);
+    assert!(message.contains("sudo crontab -l -u nobody-here"), "{message}");
 }
 
 #[test]
@@ -252,7 +276,9 @@ fn unreadable_crontab_is_refused_as_a_whole() {
     check(b"@daily x", &["--tz", "UTC", "--agent", "no name"], "no name", "");
     let missing = world.root().join("no-such-file").display().to_string();
     world.refused(&import(&[&missing]), "not_found", 3);
-    world.refused(&import(&[&world.root().display().to_string()]), "failed", 1);
+    let empty = world.root().join("empty");
+    fs::create_dir(&empty).unwrap();
+    world.refused(&import(&[empty.to_str().unwrap()]), "not_found", 3);
     world.refused(&import(&[]), "bad_usage", 2);
     world.refused(&["schedule", "import", &missing], "bad_usage", 2);
     world.refused(&["schedule", "import", "--from", "cron", &missing], "bad_usage", 2);
@@ -263,7 +289,7 @@ fn crontab_import_is_limited_to_a_thousand_lines() {
     let world = world();
     let mut text: String = (1..=1000).map(|number| format!("0 3 * * * job {number}\n")).collect();
     let report = world.json(&import(&[&write_crontab(&world, &text), "--tz", "UTC"]));
-    assert_eq!(report["imported"].as_array().unwrap().len(), 1000);
+    assert_eq!(report["added"], 1000);
     let listed = world.json(&["schedule", "list", "--limit", "1000"]);
     assert_eq!(listed["schedules"].as_array().unwrap().len(), 1000);
     text.push_str("0 3 * * * job 1001\n");

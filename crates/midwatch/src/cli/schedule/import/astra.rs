@@ -7,15 +7,14 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use api::{Action, Code, Error, Payload, ScheduleAdd, Terms, When};
-use compat::astra::{name_with_id, seconds_first};
+use compat::astra::name_with_id;
+use compat::cron::seconds_first;
+use compat::import::{Entry, LeftOut, NewSchedule, Position};
 use flate2::read::MultiGzDecoder;
-use kernel::Timestamp;
 use mcp::scheduled;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::crontab::SkipReason;
-use super::plan::{Plan, Planned, Skipped, SourcePosition, plan_schedule};
 use crate::cli::support::input::{open, unreadable};
 
 const INDEX: &str = "index.json";
@@ -46,10 +45,10 @@ struct RunBudget {
 type Records = BTreeMap<String, Value>;
 
 /// The records that the chain leads to, and the files that could be read only in part.
-type Chain = (Records, Vec<Skipped>);
+type Chain = (Records, Vec<Entry>);
 
 /// Uses the index if it has any record, else the chain.
-pub(super) fn plan(directory: &Path, now: Timestamp) -> Result<Plan, Error> {
+pub(super) fn read(directory: &Path) -> Result<Vec<Entry>, Error> {
     let inside = directory.join(SUBDIRECTORY);
     let directory = if inside.is_dir() { inside.as_path() } else { directory };
     let index = read_index(directory)?;
@@ -60,9 +59,7 @@ pub(super) fn plan(directory: &Path, now: Timestamp) -> Result<Plan, Error> {
             (chain, _) => chain?,
         },
     };
-    let mut plan = plan_records(records, now);
-    plan.left_out.extend(damage);
-    Ok(plan)
+    Ok(entries(records).chain(damage).collect())
 }
 
 /// The index; `None` if it does not exist or is damaged.
@@ -106,8 +103,8 @@ fn read_chain(directory: &Path) -> Result<Chain, Error> {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let reason = format!("only a part of it can be read: {error}");
             let hint = "the rest was not imported; check whether a schedule is missing";
-            let why = SkipReason::new(reason, hint);
-            damage.push(Skipped { position: SourcePosition::Entry(name.clone()), text: name, why });
+            let outcome = Err(LeftOut::new(reason, hint));
+            damage.push(Entry { position: Position::entry(name), text: String::new(), outcome });
         }
     }
     Ok((records, damage))
@@ -165,39 +162,31 @@ fn apply_event(records: &mut Records, line: &str) {
     }
 }
 
-fn plan_records(records: Records, now: Timestamp) -> Plan {
-    let mut plan = Plan { schedules: Vec::new(), left_out: Vec::new() };
-    for (id, record) in records {
+fn entries(records: Records) -> impl Iterator<Item = Entry> {
+    records.into_iter().map(|(id, record)| {
         let text = record.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        match plan_record(&id, record, now) {
-            Ok(planned) => plan.schedules.push(planned),
-            Err(why) => {
-                plan.left_out.push(Skipped { position: SourcePosition::Entry(id), text, why })
-            }
-        }
-    }
-    plan
+        let outcome = new_schedule(&id, record);
+        Entry { position: Position::entry(id), text, outcome }
+    })
 }
 
 /// Its id becomes part of its name, so that Astra's clients find it.
-fn plan_record(id: &str, record: Value, now: Timestamp) -> Result<Planned, SkipReason> {
+fn new_schedule(id: &str, record: Value) -> Result<NewSchedule, LeftOut> {
     let record: Record = serde_json::from_value(record).map_err(|error| {
-        SkipReason::new(format!("its record is invalid: {error}"), "add it by hand")
+        LeftOut::new(format!("its record is invalid: {error}"), "add it by hand")
     })?;
     let payload = match record.payload {
         Value::Null => json!({}),
         payload => payload,
     };
-    let unfit = |unfit: Error| SkipReason::new(unfit.message, unfit.hint.unwrap_or_default());
-    let payload = Payload::try_from(payload).map_err(unfit)?;
-    scheduled::find(&record.target_tool)
-        .and_then(|tool| scheduled::request(tool, payload.as_str()))
-        .map_err(unfit)?;
+    let payload = Payload::try_from(payload)?;
+    let tool = scheduled::find(&record.target_tool)?;
+    scheduled::request(tool, payload.as_str())?;
     let action =
         Action { tool: Some(record.target_tool), payload: Some(payload), ..Action::default() };
     let request = ScheduleAdd {
         name: name_with_id(&record.name, id)
-            .map_err(|long| SkipReason::new(long.message, "add it by hand under a shorter name"))?,
+            .map_err(|long| LeftOut::new(long.message, "add it by hand under a shorter name"))?,
         when: When {
             cron: Some(seconds_first(&record.cron)),
             tz: Some("UTC".to_owned()),
@@ -209,11 +198,10 @@ fn plan_record(id: &str, record: Value, now: Timestamp) -> Result<Planned, SkipR
             per_day: record.run_budget.and_then(|budget| budget.per_day),
             ..Terms::default()
         },
+        paused: record.status == "paused",
         ..ScheduleAdd::default()
     };
-    let mut planned = plan_schedule(SourcePosition::Entry(id.to_owned()), request, now)?;
-    planned.is_paused = record.status == "paused";
-    Ok(planned)
+    Ok(NewSchedule::new(request, String::new()))
 }
 
 #[cfg(test)]
@@ -238,11 +226,11 @@ mod tests {
             apply_event(&mut records, &event.to_string());
         }
         apply_event(&mut records, "{\"event\": \"schedule_res");
-        let plan = plan_records(records, Timestamp::from_micros(0));
-        let [planned] = plan.schedules.as_slice() else { panic!("{plan:?}") };
-        let request = &planned.request;
-        assert_eq!(planned.describe, "at 08:00 every day");
-        assert!(planned.is_paused);
+        let entries: Vec<Entry> = entries(records).collect();
+        let [Entry { outcome: Ok(NewSchedule { request, .. }), .. }] = entries.as_slice() else {
+            panic!("{entries:?}")
+        };
+        assert_eq!((request.when.cron.as_deref(), request.paused), (Some("0 8 * * *"), true));
         assert_eq!((request.tier, request.terms.per_day), (Some(2), Some(7)));
         assert_eq!(request.action.payload.as_ref().map(Payload::as_str), Some("{\"limit\":1}"));
     }
@@ -253,9 +241,12 @@ mod tests {
         let records =
             [("sch_1", record("run_list")), ("sch_2", record("agent_list")), ("sch_3", json!({}))];
         let records = records.map(|(id, record)| (id.to_owned(), record)).into_iter().collect();
-        let plan = plan_records(records, Timestamp::from_micros(0));
-        let names: Vec<&str> = plan.schedules.iter().map(|it| it.request.name.as_str()).collect();
-        assert_eq!(names, ["n (sch_1)", "n (sch_2)"]);
-        assert_eq!(plan.left_out[0].position, SourcePosition::Entry("sch_3".to_owned()));
+        let found: Vec<String> = entries(records)
+            .map(|it| match it.outcome {
+                Ok(NewSchedule { request, .. }) => request.name,
+                Err(_) => format!("left out: {}", it.position),
+            })
+            .collect();
+        assert_eq!(found, ["n (sch_1)", "n (sch_2)", "left out: entry sch_3"]);
     }
 }

@@ -4,22 +4,22 @@
 //! ends a line of the input; `\%` is a percent sign. The input becomes a here-document of the whole
 //! command, because the command may be a pipe or a list.
 
-use super::crontab::SkipReason;
+use compat::import::LeftOut;
 
 /// The end of the here-document, unless a line of the input is the same.
 const END_MARK: &str = "END_OF_INPUT";
 
 /// The script for an agent that is a shell. A command without `%` stays unchanged.
-pub(super) fn to_shell(command: &str) -> Result<String, SkipReason> {
+pub(super) fn to_shell(command: &str) -> Result<String, LeftOut> {
     let (command, input) = split_input(command);
     let command = command.trim_end();
     if command.is_empty() {
         let hint = "write `\\%` for a percent sign; a bare one ends the command";
-        return Err(SkipReason::new("no command before the first `%`", hint));
+        return Err(LeftOut::new("no command before the first `%`", hint));
     }
     let Some(input) = input.filter(|input| !input.is_empty()) else { return Ok(command.into()) };
     if has_open_quote_or_bracket(command) {
-        return Err(SkipReason::new(
+        return Err(LeftOut::new(
             "a `%` ends the command within quotes or brackets, so cron cannot run it either",
             "write `\\%` for a percent sign, then import again",
         ));

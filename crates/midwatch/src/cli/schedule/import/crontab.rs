@@ -1,7 +1,7 @@
 //! Parses a crontab line by line: settings, jobs and invalid lines. Pure. A line without command, or with
 //! more fields than cron has, is refused here, because it would be misread.
 
-use serde::Serialize;
+use compat::import::LeftOut;
 
 /// The columns of a crontab: `System` has one for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct Line<'a> {
 pub(super) enum LineKind<'a> {
     Setting { name: &'a str, value: &'a str },
     Job(Job<'a>),
-    Invalid(SkipReason),
+    Invalid(LeftOut),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,19 +36,6 @@ pub(super) struct Job<'a> {
     pub command: &'a str,
     /// The comment on the line directly above.
     pub comment: Option<&'a str>,
-}
-
-/// Why an entry is not imported, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct SkipReason {
-    pub reason: String,
-    pub hint: String,
-}
-
-impl SkipReason {
-    pub(super) fn new(reason: impl Into<String>, hint: impl Into<String>) -> SkipReason {
-        SkipReason { reason: reason.into(), hint: hint.into() }
-    }
 }
 
 pub(super) fn parse_crontab(text: &str, layout: Layout) -> Vec<Line<'_>> {
@@ -95,18 +82,18 @@ fn parse_job<'a>(
     text: &'a str,
     layout: Layout,
     comment: Option<&'a str>,
-) -> Result<Job<'a>, SkipReason> {
+) -> Result<Job<'a>, LeftOut> {
     let (when, rest) = time_fields(text);
     let (first, after_first) = split_word(rest);
     if matches!(first, "*" | "?") || first.starts_with("*/") {
-        return Err(SkipReason::new(
+        return Err(LeftOut::new(
             format!("the command would start with `{first}`; the line seems to have six fields"),
             "a crontab has no seconds; use `midwatch schedule add --cron` for them",
         ));
     }
     let (user, command) = match layout {
         Layout::User if first == "root" => {
-            return Err(SkipReason::new(
+            return Err(LeftOut::new(
                 "the command would start with `root`, as in a system crontab",
                 "use `--system` for a file with a user column",
             ));
@@ -117,7 +104,7 @@ fn parse_job<'a>(
     if command.is_empty() {
         let column = if layout == Layout::System { ", a user" } else { "" };
         let form = format!("minute, hour, day-of-month, month, day-of-week{column} and a command");
-        return Err(SkipReason::new("it has no command", format!("a line has {form}")));
+        return Err(LeftOut::new("it has no command", format!("a line has {form}")));
     }
     Ok(Job { when, user, command, comment })
 }

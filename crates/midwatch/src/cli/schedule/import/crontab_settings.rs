@@ -1,6 +1,6 @@
 //! Settings of a crontab. Only the time zone is imported; for the others there is a reason and a hint.
 
-use super::crontab::SkipReason;
+use compat::import::LeftOut;
 
 /// The time zones named so far, by who named them.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ impl Zones {
     }
 
     /// Applies a setting; returns the reason if it is not imported.
-    pub(super) fn take(&mut self, name: &str, value: &str, agent: &str) -> Option<SkipReason> {
+    pub(super) fn take(&mut self, name: &str, value: &str, agent: &str) -> Option<LeftOut> {
         // A leading colon has no meaning, and an empty name unsets the zone.
         let zone = || Some(value.trim_start_matches(':').to_owned()).filter(|it| !it.is_empty());
         match name {
@@ -40,41 +40,41 @@ impl Zones {
         named.map(String::as_str)
     }
 
-    fn skip_tz(&self) -> SkipReason {
+    fn skip_tz(&self) -> LeftOut {
         let hint = "commands get the daemon's `TZ`: set it there";
         match (&self.cron_tz, &self.flag) {
-            (None, None) => SkipReason::new(
+            (None, None) => LeftOut::new(
                 "`TZ` is used as the zone of the lines below, but commands do not get it",
                 format!("name the zone with `--tz` if cron used another one; {hint}"),
             ),
-            _ => SkipReason::new("`TZ` is a variable of the commands, which do not get it", hint),
+            _ => LeftOut::new("`TZ` is a variable of the commands, which do not get it", hint),
         }
     }
 }
 
-fn skip(name: &str, value: &str, agent: &str) -> SkipReason {
+fn skip(name: &str, value: &str, agent: &str) -> LeftOut {
     match name {
-        "SHELL" => SkipReason::new(
+        "SHELL" => LeftOut::new(
             "the agent determines the shell",
             format!("register it as `midwatch agent add {agent} --backend command -- {value} -s`"),
         ),
-        "MAILTO" | "MAILFROM" => SkipReason::new(
+        "MAILTO" | "MAILFROM" => LeftOut::new(
             "nothing is mailed",
             "`midwatch run list` shows outcomes, `midwatch run show` output",
         ),
-        "HOME" => SkipReason::new(
+        "HOME" => LeftOut::new(
             "commands start in the home directory of the daemon's user",
             format!("for another directory: `midwatch agent edit {agent} --cwd DIR`"),
         ),
-        "PATH" | "LANG" => SkipReason::new(
+        "PATH" | "LANG" => LeftOut::new(
             format!("commands get the daemon's `{name}`"),
             "set it there, for example with `Environment=` in its systemd unit",
         ),
-        "RANDOM_DELAY" => SkipReason::new(
+        "RANDOM_DELAY" => LeftOut::new(
             "random delays are not imported",
             "delay a schedule with `midwatch schedule edit ID --jitter SPAN`",
         ),
-        _ => SkipReason::new(
+        _ => LeftOut::new(
             "values of variables are not stored",
             format!(
                 "set it in the daemon's environment, and pass it to commands with `midwatch agent \

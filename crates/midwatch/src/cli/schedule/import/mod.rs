@@ -1,43 +1,50 @@
 //! `midwatch schedule import`: schedules from other schedulers.
 //!
-//! A module per source reads it and makes a [`Plan`]; the import of a plan is the same for all. A crontab
-//! has commands for a shell. Midwatch does not run them itself: each becomes the prompt of an agent, and an
-//! agent that is a shell runs it as cron did.
+//! Each source is read into entries (`crontab_entries.rs`, `astra.rs`, … and `compat::import`). From there all sources go
+//! the same way: `plan.rs` checks the entries, `compare.rs` compares them with the installation, and `report.rs` reports the
+//! result or applies it first. A crontab has commands for a shell. Midwatch does not run them itself: each becomes the
+//! prompt of an agent, and an agent that is a shell runs it as cron did.
 
 mod agent_blob;
+mod agent_runtimes;
 mod astra;
+mod compare;
 mod cron_command;
 mod crontab;
+mod crontab_entries;
 mod crontab_file;
 mod crontab_settings;
+mod machine_zone;
 mod names;
 mod plan;
 mod promptyoself;
 mod render;
+mod report;
+mod systemd_files;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use api::{AgentShow, Code, Error, Schedule, ScheduleAdd, ScheduleAddAll};
-use calendar::{Hint, UnknownZone, Zone, format_instant};
+use api::{Code, Error};
 use clap::{Args, ValueEnum};
-use compat::promptyoself::view::number_in_name;
+use compat::import::systemd::{self, TimerOptions};
+use compat::import::{Entry, Users};
 use kernel::Timestamp;
 use kernel::agent::AgentName;
-use serde::Serialize;
 
-use crate::access::send;
-use crate::cli::promptyoself::settings::Letta;
-use crate::cli::promptyoself::{registered_agents, schedules};
 use crate::cli::support::NOTHING_TO_DO;
 use crate::context::Context;
-use crontab::SkipReason;
-use plan::{CrontabContext, Plan, Planned, Skipped, SourcePosition, plan};
+use agent_runtimes::RuntimeSource;
+use compare::{Comparison, compare};
+use crontab_entries::{CrontabContext, shell_agent_hint};
+use machine_zone::ZoneSource;
+use plan::plan;
+use report::{Report, apply};
 
-/// The default agent, and how to register it.
-const DEFAULT_AGENT: &str = "cron";
-const AGENT_HINT: &str = "register an agent that runs each line as cron did: `midwatch agent add cron \
+/// The agent that runs commands, unless `--agent` names another.
+const SHELL_AGENT: &str = "cron";
+/// How to register that agent.
+const AGENT_HINT: &str = "register an agent that runs each command as cron did: `midwatch agent add {agent} \
                           --backend command -- /bin/sh -s`; put `--time-limit 24h` before the `--` if a \
                           command takes longer than ten minutes";
 
@@ -45,16 +52,19 @@ const EXAMPLES: &str = "\
 Examples:
   midwatch agent add cron --backend command -- /bin/sh -s
   crontab -l | midwatch schedule import --from crontab - --tz Europe/Berlin --dry-run
-  midwatch schedule import --from crontab /etc/crontab --system --tz UTC
+  midwatch schedule import --from crontab /etc/crontab /etc/cron.d --tz UTC
   midwatch schedule import --from promptyoself promptyoself.db --dry-run
   midwatch schedule import --from astra var/schedules
-  midwatch schedule import --from agent-blob data --agent ada";
+  midwatch schedule import --from agent-blob data --agent ada
+  midwatch schedule import --from openclaw --agent ada --dry-run
+  midwatch schedule import --from systemd backup.timer --dry-run";
 
-/// Import schedules from a crontab, promptyoself, Astra or Agent Blob
+/// Import schedules from another scheduler
 ///
-/// Each line of a crontab becomes a schedule that prompts an agent with the line's command; an agent that is
-/// a shell runs it as cron did. Entries that cannot be imported are listed with the reason; all others are
-/// added together. Repeating an import adds nothing. The exit code is 10 if nothing can be imported.
+/// Prompts become schedules that prompt the same agent. Commands of crontabs and systemd timers become
+/// prompts of an agent that is a shell. Every entry of the source is reported: as added, as unchanged if it
+/// exists already, or as left out, with the reason. A dry run reports exactly what the import does. All new
+/// schedules are added together. The exit code is 10 if nothing can be imported.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Import {
@@ -62,25 +72,31 @@ pub(in crate::cli) struct Import {
     #[arg(long, value_name = "FORMAT")]
     from: Source,
 
-    /// The crontab (`-` reads stdin), the database of promptyoself, or the directory with the schedules
-    /// of Astra or Agent Blob
+    /// Crontabs (`-` reads stdin) and directories of crontabs; timers of systemd, by name or file; else the
+    /// file or directory of the other program [default: for openclaw, hermes, letta-code and systemd, where
+    /// that program keeps it]
     #[arg(value_name = "PATH")]
-    path: PathBuf,
+    paths: Vec<PathBuf>,
 
     /// Show what would be added and what cannot be imported, without changing anything
     #[arg(long)]
     dry_run: bool,
 
-    /// The time zone that cron used, such as `Europe/Berlin`; required, unless `CRON_TZ` in the file sets
-    /// it for the lines below it (crontab)
+    /// The time zone of entries that name none, such as `Europe/Berlin`; required for a crontab without
+    /// `CRON_TZ` [default: that of the other program's configuration, or of this machine]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
 
-    /// The agent to prompt with each command or text (crontab, agent-blob)
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_AGENT)]
-    agent: String,
+    /// The agent to prompt [default: `cron` for commands, else the agent with the name or id that an
+    /// entry has]
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
 
-    /// The crontab has a user column, as /etc/crontab has; lines of other users are skipped (crontab)
+    /// The user whose entries to import (crontab, systemd); without PATH, their crontab [default: you]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+
+    /// The crontabs have a user column, as /etc/crontab and the files of /etc/cron.d do (crontab)
     #[arg(long)]
     system: bool,
 }
@@ -91,212 +107,138 @@ enum Source {
     Promptyoself,
     Astra,
     AgentBlob,
+    Openclaw,
+    Hermes,
+    LettaCode,
+    Systemd,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    imported: Vec<Imported>,
-    left_out: Vec<Skipped>,
-    dry_run: bool,
+/// What was read from a source.
+struct Entries {
+    entries: Vec<Entry>,
+    /// The highest number of a promptyoself database.
+    numbers_max: Option<u64>,
 }
 
-/// An entry that became a schedule, or would in a dry run.
-#[derive(Debug, Serialize)]
-struct Imported {
-    #[serde(flatten)]
-    position: SourcePosition,
-    /// Absent in a dry run, as is `created`.
-    id: Option<String>,
-    name: String,
-    /// False if it existed already.
-    created: Option<bool>,
-    next: Vec<String>,
-    describe: String,
-    tz: String,
-    agent: String,
-    prompt: String,
-    warnings: Vec<String>,
-}
-
-/// A dry run opens no store.
 pub(super) async fn run(
     context: &Context,
     import: Import,
     now: Timestamp,
 ) -> Result<ExitCode, Error> {
-    import.agent.parse::<AgentName>().map_err(|invalid| {
-        Error::new(Code::InvalidInput, invalid).hint("`midwatch agent list` shows the agents")
-    })?;
-    let plan = match import.from {
-        Source::Crontab => crontab_plan(context, &import, now)?,
-        Source::Promptyoself => promptyoself::plan(promptyoself::read(&import.path)?, now),
-        Source::Astra => astra::plan(&import.path, now)?,
-        Source::AgentBlob => agent_blob::plan(&import.path, &import.agent, now)?,
-    };
-    if plan::SCHEDULES_MAX < plan.schedules.len() {
-        return Err(plan::too_many());
+    if let Some(agent) = &import.agent {
+        agent.parse::<AgentName>().map_err(|invalid| {
+            Error::new(Code::InvalidInput, invalid).hint("`midwatch agent list` shows the agents")
+        })?;
     }
+    let entries = import.read(context, now)?;
+    let comparison = compare_entries(context, entries, now).await?;
     let report = match import.dry_run {
-        true => dry_run_report(plan),
-        false => import_plan(context, plan).await?,
+        true => Report::of_dry_run(context, comparison),
+        false => apply(context, comparison).await?,
     };
     context.output.show(&report, |report| render::report(report, &context.view));
-    match report.imported.is_empty() {
-        true => Ok(ExitCode::from(NOTHING_TO_DO)),
-        false => Ok(ExitCode::SUCCESS),
+    match report.added + report.unchanged {
+        0 => Ok(ExitCode::from(NOTHING_TO_DO)),
+        _ => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Imports a database of promptyoself, and returns the skipped entries with their reasons.
+/// Imports a database of promptyoself, and returns the entries that are left out with their reasons.
 pub(in crate::cli) async fn import_promptyoself(
     context: &Context,
     path: &Path,
     now: Timestamp,
 ) -> Result<Vec<String>, Error> {
-    let report = import_plan(context, promptyoself::plan(promptyoself::read(path)?, now)).await?;
-    let skipped = report.left_out.into_iter();
-    Ok(skipped.map(|Skipped { position, why, .. }| format!("{position}: {}", why.reason)).collect())
-}
-
-fn crontab_plan(context: &Context, import: &Import, now: Timestamp) -> Result<Plan, Error> {
-    let zone = import.tz.as_deref().map(str::parse::<Zone>).transpose();
-    let zone = zone.map_err(|error: UnknownZone| {
-        Error::new(Code::InvalidInput, error.reason()).hint(error.hint())
-    })?;
-    let text = crontab_file::read(&import.path)?;
-    let user = import.system.then(|| crontab_file::user_name(context));
-    let crontab = CrontabContext { agent: &import.agent, user: user.as_deref(), now };
-    plan(&text, zone.map(|zone| zone.name().to_owned()), &crontab)
-}
-
-fn dry_run_report(Plan { schedules, left_out }: Plan) -> Report {
-    let imported = schedules.into_iter().map(Imported::from).collect();
-    Report { imported, left_out, dry_run: true }
-}
-
-/// Adds all schedules in one request, so that either all are added or none. A schedule that exists under
-/// the same name with the same action is not added again, even if it was changed otherwise.
-async fn import_plan(context: &Context, plan: Plan) -> Result<Report, Error> {
-    let Plan { schedules: planned, mut left_out } = plan;
-    if planned.is_empty() {
-        return Ok(Report { imported: Vec::new(), left_out, dry_run: false });
-    }
-    let planned = with_agents(context, planned).await?;
-    let existing = schedules(context).await?;
-    let existing: HashMap<String, &Schedule> =
-        existing.iter().map(|schedule| (identity(&schedule.name), schedule)).collect();
-    let (mut imported, mut new) = (Vec::new(), Vec::new());
-    for planned in planned {
-        match existing.get(&identity(&planned.request.name)) {
-            None => new.push(planned),
-            // Lines of a crontab have no names of their own, so the engine compares the whole schedule.
-            Some(_) if matches!(planned.position, SourcePosition::Line(_)) => new.push(planned),
-            Some(found) if found.action == planned.request.action.clone().into() => {
-                imported.push(Imported {
-                    id: Some(found.id.clone()),
-                    created: Some(false),
-                    ..Imported::from(planned)
-                })
-            }
-            Some(found) => left_out.push(Skipped {
-                text: planned.request.name.clone(),
-                why: name_taken(&planned.request.name, &found.id),
-                position: planned.position,
-            }),
-        }
-    }
-    imported.extend(add_schedules(context, new).await?);
-    Ok(Report { imported, left_out, dry_run: false })
-}
-
-async fn add_schedules(context: &Context, new: Vec<Planned>) -> Result<Vec<Imported>, Error> {
-    if new.is_empty() {
-        return Ok(Vec::new());
-    }
-    let request = |it: &Planned| ScheduleAdd { paused: it.is_paused, ..it.request.clone() };
-    let mut answers = Vec::new();
-    for chunk in new.chunks(plan::SCHEDULES_MAX) {
-        let schedules = chunk.iter().map(request).collect();
-        answers
-            .extend(send(context, ScheduleAddAll { schedules, dry_run: false }).await?.schedules);
-    }
-    let mut imported = Vec::new();
-    for (planned, added) in new.into_iter().zip(answers) {
-        imported.push(Imported {
-            id: Some(added.id),
-            created: Some(added.created),
-            next: added.next,
-            ..Imported::from(planned)
-        });
-    }
-    Ok(imported)
-}
-
-fn name_taken(name: &str, by: &str) -> SkipReason {
-    let reason = match number_in_name(name) {
-        Some(number) => format!("number {number} is taken by schedule {by}"),
-        None => format!("the name is taken by schedule {by}, which has another action"),
-    };
-    SkipReason::new(reason, format!("rename it with `midwatch schedule edit {by} --name NAME`"))
-}
-
-/// The key by which imported schedules are compared: the promptyoself number in the name, else the name.
-fn identity(name: &str) -> String {
-    number_in_name(name).map_or_else(|| name.to_owned(), |number| number.to_string())
-}
-
-/// Replaces agent ids with names of registered agents. Letta agents are registered if necessary.
-async fn with_agents(context: &Context, planned: Vec<Planned>) -> Result<Vec<Planned>, Error> {
-    let registered = registered_agents::load(context).await?;
-    let letta = Letta::from_environment(&context.environment);
-    let mut names: HashMap<String, String> = HashMap::new();
-    for planned in &planned {
-        let Planned { request, remote_id, .. } = planned;
-        let (Some(agent), Some(key)) = (&request.action.agent, planned.agent_key()) else {
-            continue;
-        };
-        if names.contains_key(key) {
-            continue;
-        }
-        let name = match remote_id {
-            Some(id) => match registered.find(id) {
-                Some(found) => found.name.clone(),
-                None => registered_agents::register(context, id, &letta).await?,
-            },
-            None => {
-                let found = send(context, AgentShow { name: agent.clone() }).await;
-                let found = found.map_err(|error| match (error.code, agent.as_str()) {
-                    (Code::NotFound, DEFAULT_AGENT) => error.hint(AGENT_HINT),
-                    _ => error,
-                });
-                found?.agent.name
-            }
-        };
-        names.insert(key.to_owned(), name);
-    }
-    let with_agent = planned.into_iter().map(|mut planned| {
-        if let Some(name) = planned.agent_key().and_then(|key| names.get(key)) {
-            planned.request.action.agent = Some(name.clone());
-        }
-        planned
+    let comparison = compare_entries(context, read_promptyoself(path, now)?, now).await?;
+    let left_out = comparison.entries.iter().filter_map(|entry| {
+        let why = entry.outcome.as_ref().err()?;
+        Some(format!("entry {}: {}", entry.position, why.reason))
     });
-    Ok(with_agent.collect())
+    let left_out = left_out.collect();
+    apply(context, comparison).await?;
+    Ok(left_out)
 }
 
-impl From<Planned> for Imported {
-    fn from(planned: Planned) -> Imported {
-        let Planned { position, request, describe, zone, next_us, warnings, .. } = planned;
-        Imported {
-            position,
-            id: None,
-            name: request.name,
-            created: None,
-            next: next_us.into_iter().map(format_instant).collect(),
-            describe,
-            tz: zone.name().to_owned(),
-            agent: request.action.agent.unwrap_or_default(),
-            prompt: request.action.prompt.or(request.action.tool).unwrap_or_default(),
-            warnings,
+async fn compare_entries(
+    context: &Context,
+    Entries { entries, numbers_max }: Entries,
+    now: Timestamp,
+) -> Result<Comparison, Error> {
+    compare(context, plan(entries, now)?, numbers_max).await
+}
+
+fn read_promptyoself(path: &Path, now: Timestamp) -> Result<Entries, Error> {
+    let rows = promptyoself::read(path)?;
+    let numbers_max = promptyoself::highest_number(&rows);
+    Ok(Entries { entries: promptyoself::entries(rows, now), numbers_max })
+}
+
+impl Import {
+    fn read(&self, context: &Context, now: Timestamp) -> Result<Entries, Error> {
+        let zone = ZoneSource::new(self.tz.as_deref(), &context.environment)?;
+        let entries = match self.from {
+            Source::Promptyoself => return read_promptyoself(self.path()?, now),
+            Source::Crontab => self.read_crontabs(context, &zone)?,
+            Source::Astra => astra::read(self.path()?)?,
+            Source::AgentBlob => agent_blob::read(self.path()?, self.required_agent()?, zone)?,
+            Source::Openclaw => agent_runtimes::read_openclaw(&self.locate(context, &zone)?)?,
+            Source::Hermes => agent_runtimes::read_hermes(&self.locate(context, &zone)?)?,
+            Source::LettaCode => agent_runtimes::read_letta_code(&self.locate(context, &zone)?)?,
+            Source::Systemd => self.read_timers(context, &zone)?,
+        };
+        Ok(Entries { entries, numbers_max: None })
+    }
+
+    fn read_crontabs(&self, context: &Context, zone: &ZoneSource) -> Result<Vec<Entry>, Error> {
+        let crontabs = crontab_file::read_all(&self.paths, self.user.as_deref(), self.system)?;
+        let own = crontab_file::user_name(context);
+        let (agent, users) = (self.shell_agent(), self.users(&own));
+        crontab_entries::entries(&crontabs, &CrontabContext { agent, zone: zone.flag(), users })
+    }
+
+    fn read_timers(&self, context: &Context, zone: &ZoneSource) -> Result<Vec<Entry>, Error> {
+        let units = systemd_files::read_timers(&self.paths, &context.environment)?;
+        let own = crontab_file::user_name(context);
+        let (zone, hint) = (zone.or_configured(None)?, shell_agent_hint(self.shell_agent()));
+        let (agent, users) = (self.shell_agent(), self.users(&own));
+        let options = TimerOptions { agent, agent_hint: &hint, zone: &zone, users };
+        Ok(systemd::entries(&units, &options))
+    }
+
+    fn shell_agent(&self) -> &str {
+        self.agent.as_deref().unwrap_or(SHELL_AGENT)
+    }
+
+    fn users<'a>(&'a self, own: &'a str) -> Users<'a> {
+        Users { own, named: self.user.as_deref(), has_agent: self.agent.is_some() }
+    }
+
+    fn locate<'a>(
+        &'a self,
+        context: &'a Context,
+        zone: &'a ZoneSource,
+    ) -> Result<RuntimeSource<'a>, Error> {
+        let path = if self.paths.is_empty() { None } else { Some(self.path()?) };
+        let (environment, agent) = (&context.environment, self.agent.as_deref());
+        Ok(RuntimeSource { path, environment, zone, agent })
+    }
+
+    /// The only path.
+    fn path(&self) -> Result<&Path, Error> {
+        match self.paths.as_slice() {
+            [path] => Ok(path),
+            paths => {
+                let what = format!("one path is needed, not {}", paths.len());
+                Err(Error::new(Code::BadUsage, what).hint("see `midwatch schedule import --help`"))
+            }
         }
+    }
+
+    /// The agent, for a source that has only one and does not name it.
+    fn required_agent(&self) -> Result<&str, Error> {
+        self.agent.as_deref().ok_or_else(|| {
+            Error::new(Code::BadUsage, "`--agent` is missing")
+                .hint("name the agent to prompt; `midwatch agent list` shows the agents")
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Schedules from the database of promptyoself. They keep their numbers.
+//! Schedules from the database of promptyoself. They keep their numbers and their counts.
 //!
 //! Stored times have no offset and are in UTC. promptyoself dropped the offset of the time that it was
 //! given; the original text is stored, too, and has it.
@@ -8,6 +8,8 @@ use std::path::Path;
 
 use api::{Code, Error, ScheduleAdd, When};
 use calendar::{Zone, format_instant, parse_instant};
+use compat::cron::seconds_first;
+use compat::import::{Entry, LeftOut, NewSchedule, Position};
 use compat::promptyoself::register::{parse_cron, parse_interval, parse_time};
 use compat::promptyoself::{prompt_action, prompt_terms, view};
 use kernel::Timestamp;
@@ -15,9 +17,6 @@ use kernel::schedule::PROMPT_BYTES_MAX;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use super::crontab::SkipReason;
-use super::plan::{Plan, Planned, Skipped, SourcePosition, plan_schedule};
-use crate::cli::promptyoself::registered_agents::name_for;
 use crate::cli::support::input::open;
 
 /// The current table and the older one.
@@ -152,47 +151,49 @@ impl Row {
     }
 }
 
-pub(super) fn plan(rows: Vec<Row>, now: Timestamp) -> Plan {
-    let mut plan = Plan { schedules: Vec::new(), left_out: Vec::new() };
-    for row in rows {
-        match plan_row(&row, now) {
-            Ok(planned) => plan.schedules.push(planned),
-            Err(why) => {
-                let text = row.prompt.lines().next().unwrap_or_default().to_owned();
-                plan.left_out.push(Skipped { position: SourcePosition::Entry(row.id), text, why });
-            }
-        }
-    }
-    plan
+/// The highest number of the database that would be given out in order.
+pub(super) fn highest_number(rows: &[Row]) -> Option<u64> {
+    let in_order = rows.iter().map(|row| row.number);
+    in_order.filter(|number| *number < view::DERIVED_NUMBERS_START).max()
 }
 
-fn plan_row(row: &Row, now: Timestamp) -> Result<Planned, SkipReason> {
+pub(super) fn entries(rows: Vec<Row>, now: Timestamp) -> Vec<Entry> {
+    let entries = rows.into_iter().map(|row| {
+        let text = row.prompt.lines().next().unwrap_or_default().to_owned();
+        let outcome = new_schedule(&row, now);
+        Entry { position: Position::entry(row.id), text, outcome }
+    });
+    entries.collect()
+}
+
+fn new_schedule(row: &Row, now: Timestamp) -> Result<NewSchedule, LeftOut> {
     let number = row.number;
     if let Some(column) = row.unreadable.first() {
         let reason = format!("its `{column}` is not UTF-8 text");
-        return Err(SkipReason::new(reason, "register it again"));
+        return Err(LeftOut::new(reason, "register it again"));
     }
     if row.id.parse::<u64>().is_err() {
         let reason = format!("`{}` is not a valid number", row.id);
-        return Err(SkipReason::new(reason, "register it again"));
+        return Err(LeftOut::new(reason, "register it again"));
     }
     if !row.is_active {
-        return Err(SkipReason::new("it is cancelled or completed", "nothing to do"));
+        return Err(LeftOut::new("it is cancelled or completed", "nothing to do"));
     }
     if row.agent_id.trim().is_empty() || row.prompt.is_empty() {
-        return Err(SkipReason::new("it has no agent or no prompt", "register it again"));
+        return Err(LeftOut::new("it has no agent or no prompt", "register it again"));
     }
     if PROMPT_BYTES_MAX < row.prompt.len() {
         let hint = "register it again with less text";
-        return Err(SkipReason::new("it is longer than 64 KiB, the limit of a prompt", hint));
+        return Err(LeftOut::new("it is longer than 64 KiB, the limit of a prompt", hint));
     }
     let mut warnings = Vec::new();
     let when = when(row, now, &mut warnings)?;
+    let sent_before = u64::try_from(row.count).unwrap_or_default();
     let request = ScheduleAdd {
-        name: view::schedule_name(number, &row.value),
+        name: view::schedule_name(number, sent_before, &row.value),
         when,
-        action: prompt_action(&name_for(&row.agent_id), &row.prompt),
-        terms: prompt_terms(remaining(row, &mut warnings)?),
+        action: prompt_action(&row.agent_id, &row.prompt),
+        terms: prompt_terms(remaining(row)?),
         ..ScheduleAdd::default()
     };
     if row.id != number.to_string() {
@@ -200,32 +201,24 @@ fn plan_row(row: &Row, now: Timestamp) -> Result<Planned, SkipReason> {
         warnings
             .push(format!("the number {id} belongs to the other table, so it becomes {number}"));
     }
-    let mut planned = plan_schedule(SourcePosition::Entry(row.id.clone()), request, now)?;
-    planned.warnings.extend(warnings);
-    planned.remote_id = Some(row.agent_id.clone());
-    Ok(planned)
+    let schedule = NewSchedule::new(request, String::new());
+    Ok(NewSchedule { warnings, registers_letta_agent: true, ..schedule })
 }
 
 /// How often it may still be sent; `None` if there is no limit.
-fn remaining(row: &Row, warnings: &mut Vec<String>) -> Result<Option<u64>, SkipReason> {
-    let Row { count, max, .. } = row;
-    match u64::try_from(max.saturating_sub(*count)) {
-        _ if *max == 0 => Ok(None),
-        Err(_) | Ok(0) => Err(SkipReason::new("it was sent as often as allowed", "nothing to do")),
-        Ok(left) => {
-            if 0 < *count {
-                warnings.push(format!("{count} of {max} were already sent; {left} remain"));
-            }
-            Ok(Some(left))
-        }
+fn remaining(row: &Row) -> Result<Option<u64>, LeftOut> {
+    match u64::try_from(row.max.saturating_sub(row.count)) {
+        _ if row.max == 0 => Ok(None),
+        Err(_) | Ok(0) => Err(LeftOut::new("it was sent as often as allowed", "nothing to do")),
+        Ok(left) => Ok(Some(left)),
     }
 }
 
-fn when(row: &Row, now: Timestamp, warnings: &mut Vec<String>) -> Result<When, SkipReason> {
+fn when(row: &Row, now: Timestamp, warnings: &mut Vec<String>) -> Result<When, LeftOut> {
     let utc: Option<Zone> = "UTC".parse().ok();
     let stored_us = parse_instant(&row.next_run, utc.as_ref()).ok();
     let malformed = |what: &str| {
-        SkipReason::new(format!("{what} `{}` is invalid", row.value), "register it again")
+        LeftOut::new(format!("{what} `{}` is invalid", row.value), "register it again")
     };
     match row.kind.as_str() {
         "once" => {
@@ -235,7 +228,7 @@ fn when(row: &Row, now: Timestamp, warnings: &mut Vec<String>) -> Result<When, S
             let at_us = at_us.ok_or_else(|| malformed("its time"))?;
             if at_us <= now.as_micros() {
                 let reason = format!("its time is past: {}", format_instant(at_us));
-                return Err(SkipReason::new(reason, "register it again if it was not sent"));
+                return Err(LeftOut::new(reason, "register it again if it was not sent"));
             }
             if let Some(stored_us) = stored_us.filter(|stored_us| *stored_us != at_us) {
                 let stored = format_instant(stored_us);
@@ -253,18 +246,19 @@ fn when(row: &Row, now: Timestamp, warnings: &mut Vec<String>) -> Result<When, S
         }
         "cron" => {
             parse_cron(&row.value).ok_or_else(|| malformed("its expression"))?;
-            let (cron, tz) = (Some(row.value.trim().to_owned()), Some("UTC".to_owned()));
+            let (cron, tz) = (Some(seconds_first(&row.value)), Some("UTC".to_owned()));
             Ok(When { cron, tz, ..When::default() })
         }
         other => {
             let reason = format!("unknown kind of schedule `{other}`");
-            Err(SkipReason::new(reason, "register it again with --time, --cron or --every"))
+            Err(LeftOut::new(reason, "register it again with --time, --cron or --every"))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::{Planned, plan};
     use super::*;
 
     fn row(kind: &str, value: &str) -> Row {
@@ -283,17 +277,16 @@ mod tests {
         }
     }
 
-    /// Checks the trigger in words, the limit and the warnings; or the reason if it is skipped.
+    /// Checks the trigger in words, the limit and the warnings; or the reason if it is left out.
     fn check(row: Row, expected: Result<(&str, Option<u64>, &[&str]), &str>) {
         let now = Timestamp::from_micros(parse_instant("2026-11-16T12:00:00Z", None).unwrap());
-        let plan = plan(vec![row.clone()], now);
-        let found = match (plan.schedules.as_slice(), plan.left_out.as_slice()) {
-            ([it], []) => {
-                let warnings: Vec<&str> = it.warnings.iter().map(String::as_str).collect();
-                Ok((it.describe.as_str(), it.request.terms.max_fires, warnings))
+        let planned = plan(entries(vec![row.clone()], now), now).unwrap();
+        let found = match &planned[0].outcome {
+            Ok(Planned { schedule, describe, .. }) => {
+                let warnings: Vec<&str> = schedule.warnings.iter().map(String::as_str).collect();
+                Ok((describe.as_str(), schedule.request.terms.max_fires, warnings))
             }
-            ([], [it]) => Err(it.why.reason.as_str()),
-            other => panic!("{other:?}"),
+            Err(left_out) => Err(left_out.reason.as_str()),
         };
         let expected = expected.map(|(when, max, warnings)| (when, max, warnings.to_vec()));
         assert_eq!(found, expected, "{row:?}");
@@ -302,6 +295,7 @@ mod tests {
     #[test]
     fn row_becomes_a_schedule_or_a_reason() {
         check(row("cron", "0 9 * * *"), Ok(("at 09:00 every day", None, &[])));
+        check(row("cron", "0 9 * * * 30"), Ok(("at 09:00:30 every day", None, &[])));
         check(row("interval", "45"), Ok(("every 45 seconds from 2030-01-01T00:00:00Z", None, &[])));
         check(row("cron", "bad"), Err("its expression `bad` is invalid"));
         check(row("interval", "0"), Err("its interval `0` is invalid"));
@@ -332,8 +326,11 @@ mod tests {
     #[test]
     fn sent_repetitions_are_counted() {
         let some = Row { max: 5, count: 3, ..row("cron", "0 9 * * *") };
-        let warning = "3 of 5 were already sent; 2 remain";
-        check(some, Ok(("at 09:00 every day", Some(2), &[warning])));
+        check(some.clone(), Ok(("at 09:00 every day", Some(2), &[])));
+        let Ok(schedule) = new_schedule(&some, Timestamp::from_micros(0)) else {
+            panic!("{some:?}")
+        };
+        assert_eq!(schedule.request.name, "promptyoself 5 (after 3): 0 9 * * *");
         let all = Row { max: 5, count: 5, ..row("cron", "0 9 * * *") };
         check(all, Err("it was sent as often as allowed"));
         let odd = Row { max: -1, ..row("cron", "0 9 * * *") };
@@ -348,9 +345,9 @@ mod tests {
         let texts = texts.map(str::to_owned).to_vec();
         let older = Row::from_texts(texts, view::DERIVED_NUMBERS_START);
         assert_eq!((older.is_active, older.max), (false, -1));
-        let now = Timestamp::from_micros(0);
-        let plan = plan(vec![Row { is_active: true, max: 0, ..older }], now);
-        let [planned] = plan.schedules.as_slice() else { panic!("{plan:?}") };
+        let active = Row { is_active: true, max: 0, ..older };
+        assert_eq!(highest_number(&[row("cron", ""), active.clone()]), Some(5));
+        let planned = new_schedule(&active, Timestamp::from_micros(0)).unwrap();
         assert_eq!(planned.request.name, "promptyoself 4294967301: 0 8 * * *");
         let warning = "the number 5 belongs to the other table, so it becomes 4294967301";
         assert_eq!(planned.warnings, [warning]);

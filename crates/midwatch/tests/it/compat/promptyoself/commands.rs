@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::{json_of, letta, list, ok, refused, register, run, world};
+use crate::support::http_stub;
 use crate::support::world::{Daemon, World};
 
 #[test]
@@ -69,7 +70,10 @@ fn prompt_is_registered_listed_and_cancelled_with_and_without_a_daemon() {
 fn errors_have_the_texts_that_clients_match() {
     let world = world();
     for (arguments, text) in [
-        (&["register"][..], "Missing required arguments: agent-id and prompt"),
+        (
+            &["register", "--agent-id", "a", "--prompt", ""][..],
+            "Missing required arguments: agent-id and prompt",
+        ),
         (
             &["register", "--agent-id", "a", "--prompt", "p"],
             "Must specify one of --time, --cron, or --every",
@@ -89,10 +93,9 @@ fn errors_have_the_texts_that_clients_match() {
             "Cannot specify multiple scheduling options",
         ),
         (&["cancel", "--id", "five"], "Schedule ID must be a number"),
-        (&["cancel"], "Schedule ID must be a number"),
         (&["cancel", "--id", "99"], "Schedule 99 not found or already cancelled"),
         (&["execute", "--interval", "soon"], "Interval must be a number (seconds)"),
-        (&["upload"], "Missing required argument: source-code"),
+        (&["upload", "--source-code", ""], "Missing required argument: source-code"),
     ] {
         assert_eq!(refused(&world, arguments), text, "{arguments:?}");
     }
@@ -122,6 +125,16 @@ fn errors_have_the_texts_that_clients_match() {
     }
     assert!(!world.data().exists(), "a refused command created the data directory");
     // A wrong command line prints its usage on stderr, and still a document on stdout.
+    let missing = [
+        (&["register"][..], "Missing required arguments: agent-id and prompt"),
+        (&["register", "--prompt", "p"], "Missing required arguments: agent-id and prompt"),
+        (&["cancel"], "Missing required argument: id"),
+        (&["upload"], "Missing required argument: source-code"),
+    ];
+    for (arguments, text) in missing {
+        let (code, document) = run(&world, arguments);
+        assert_eq!((code, &document["error"]), (Some(2), &json!(text)), "{arguments:?}");
+    }
     for arguments in [&["--nonsense"][..], &["fly"], &["list", "--id", "1"], &[]] {
         let (code, document) = run(&world, arguments);
         assert_eq!((code, &document["code"]), (Some(2), &json!("bad_usage")), "{arguments:?}");
@@ -129,31 +142,68 @@ fn errors_have_the_texts_that_clients_match() {
     }
 }
 
+/// Schedules of other commands have no number, and triggers that promptyoself does not know.
 #[test]
-fn list_shows_schedules_added_by_other_commands() {
+fn list_shows_only_prompts_that_have_a_number() {
     let world = world();
     world.add_agent("ada");
-    let add = ["schedule", "add", "--name", "x", "--every", "10m", "--agent", "ada"];
-    let added = world.json(&[&add[..], &["--prompt", "hi"]].concat());
-    let id = added["schedule"]["id"].as_str().unwrap().to_owned();
-    let number = u64::from_str_radix(id.strip_prefix("sch_").unwrap(), 16).unwrap();
-    let listed = list(&world, &["--agent-id", "ada"]);
-    assert_eq!((&listed[0]["id"], &listed[0]["schedule_value"]), (&json!(number), &json!("10m")));
-    // Numbers of `register` are counted separately; any registered agent can be named.
-    assert_eq!(
-        ok(&world, &["register", "--agent-id", "ada", "--prompt", "p", "--every", "1h"])["id"],
-        1
-    );
-    // `list` shows the current trigger.
-    let ours = list(&world, &[]).into_iter().find(|item| item["id"] == 1).unwrap();
-    assert_eq!(ours["schedule_value"], "1h");
+    let add = ["schedule", "add", "--name", "x", "--daily", "09:00", "--tz", "UTC"];
+    world.ok(&[&add[..], &["--agent", "ada", "--prompt", "hi"]].concat());
+    assert_eq!(list(&world, &["--all"]).len(), 0);
+    // Any registered agent can be named.
+    let register = ["register", "--agent-id", "ada", "--prompt", "p", "--every", "1h"];
+    assert_eq!(ok(&world, &register)["id"], 1);
+    // `list` shows the current trigger, as one of promptyoself's types.
+    let shown = || {
+        let item = list(&world, &["--agent-id", "ada"]).into_iter().next().unwrap();
+        (item["schedule_type"].clone(), item["schedule_value"].clone())
+    };
+    assert_eq!(shown(), (json!("interval"), json!("1h")));
     let schedules = world.json(&["schedule", "list"])["schedules"].as_array().unwrap().clone();
     let ours = schedules.iter().find(|it| it["name"] == "promptyoself 1: 1h").unwrap();
-    world.ok(&["schedule", "edit", ours["id"].as_str().unwrap(), "--every", "2h"]);
-    let ours = list(&world, &[]).into_iter().find(|item| item["id"] == 1).unwrap();
-    assert_eq!(ours["schedule_value"], "2h");
-    assert_eq!(ok(&world, &["cancel", "--id", &number.to_string()])["cancelled_id"], number);
-    assert_eq!(world.json(&["schedule", "show", &id])["schedule"]["status"], "paused");
+    let id = ours["id"].as_str().unwrap();
+    world.ok(&["schedule", "edit", id, "--every", "2h"]);
+    assert_eq!(shown(), (json!("interval"), json!("2h")));
+    world.ok(&["schedule", "edit", id, "--daily", "09:00", "--tz", "UTC"]);
+    assert_eq!(shown().0, "cron");
+}
+
+/// As with the earlier program, a flag may be cut off where it stays unique.
+#[test]
+fn flags_may_be_abbreviated() {
+    let world = world();
+    let flags =
+        ["register", "--agent", "agent-1", "--pro", "hi", "--ev", "1h", "--skip", "--max", "3"];
+    assert_eq!(ok(&world, &flags)["id"], 1);
+    assert_eq!(list(&world, &["--agent", "agent-1"])[0]["max_repetitions"], 3);
+    assert_eq!(run(&world, &["register", "--s", "x"]).0, Some(2), "`--s` could be two flags");
+}
+
+/// Seconds come last in promptyoself, and first in Midwatch.
+#[test]
+fn cron_expression_with_seconds_is_registered() {
+    let world = world();
+    register(&world, "agent-1", "hi", &["--cron", "0 9 1 1 * 30"]);
+    let item = &list(&world, &[])[0];
+    assert_eq!(
+        (&item["schedule_type"], &item["schedule_value"]),
+        (&json!("cron"), &json!("0 9 1 1 * 30"))
+    );
+    assert!(item["next_run"].as_str().unwrap().ends_with("-01-01T09:00:30Z"), "{item}");
+}
+
+/// Both names of this machine are the same server, so the message names no other.
+#[test]
+fn loopback_names_are_one_server() {
+    let mut world = World::new();
+    world.set("LETTA_BASE_URL", "http://localhost:8283");
+    register(&world, "agent-1", "hi", &["--every", "1h"]);
+    world.set("LETTA_BASE_URL", "http://127.0.0.1:8283");
+    let again = register(&world, "agent-1", "again", &["--every", "1h"]);
+    assert_eq!(again["message"], "Prompt scheduled with ID 2");
+    world.set("LETTA_BASE_URL", "http://127.0.0.1:8284");
+    let other = register(&world, "agent-1", "third", &["--every", "1h"]);
+    assert!(other["message"].as_str().unwrap().contains("not to LETTA_BASE_URL"), "{other}");
 }
 
 #[test]
@@ -219,7 +269,21 @@ fn upload_sends_the_key_of_the_environment() {
     assert!(head.starts_with("put /v1/tools/ "), "{head}");
     assert!(head.contains("authorization: bearer hunter2"), "{head}");
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!(body, json!({"source_code": "def roll(): ...", "name": "roll"}));
+    assert_eq!(body, json!({"source_code": "def roll(): ..."}), "Letta refuses a name");
+    // The hint follows the status, and the text of the server is shown.
+    for (status, hint) in [(422, "does not accept this request"), (401, "LETTA_API_KEY")] {
+        let body = r#"{"detail": "name: extra fields"}"#;
+        let answer = format!(
+            "HTTP/1.1 {status} No\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let (url, _requests) = http_stub::serve(std::iter::repeat(answer.into_bytes()));
+        world.set("LETTA_BASE_URL", &url);
+        let (code, document) = run(&world, &["upload", "--source-code", "x"]);
+        assert_eq!(code, Some(1));
+        assert!(document["hint"].as_str().unwrap().contains(hint), "{document}");
+        assert!(document["error"].as_str().unwrap().contains("extra fields"), "{document}");
+    }
 }
 
 #[test]

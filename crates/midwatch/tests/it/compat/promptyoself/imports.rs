@@ -9,11 +9,11 @@ use flate2::write::GzEncoder;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::{json_of, list, ok, world};
+use super::{json_of, list, ok, refused, register, world};
 use crate::support::world::World;
 
 /// Creates a database of the original program, with its current and its older table.
-fn create_database(path: &Path) {
+pub(in crate::compat) fn create_database(path: &Path) {
     let database = Connection::open(path).unwrap();
     let tables = "
         CREATE TABLE unified_reminders (
@@ -46,16 +46,21 @@ fn create_database(path: &Path) {
 
 /// The names of the imported entries, and the reasons of those left out.
 fn imported(document: &Value) -> (Vec<String>, Vec<String>) {
-    let lines = |list: &Value, key: &str| {
-        let list = list.as_array().unwrap_or_else(|| panic!("{document}"));
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        list.iter().map(|it| format!("{}: {}", text(&it["entry"]), text(&it[key]))).collect()
-    };
-    (lines(&document["imported"], "name"), lines(&document["left_out"], "reason"))
+    let entries = document["entries"].as_array().unwrap_or_else(|| panic!("{document}"));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let line =
+        |entry: &Value, key: &str| format!("{}: {}", text(&entry["entry"]), text(&entry[key]));
+    let (left_out, imported): (Vec<&Value>, Vec<&Value>) =
+        entries.iter().partition(|entry| entry["outcome"] == "left_out");
+    (
+        imported.into_iter().map(|entry| line(entry, "name")).collect(),
+        left_out.into_iter().map(|entry| line(entry, "reason")).collect(),
+    )
 }
 
-fn created(document: &Value) -> Vec<Value> {
-    document["imported"].as_array().unwrap().iter().map(|it| it["created"].clone()).collect()
+/// How many entries were added, exist already and were left out.
+fn counts(document: &Value) -> [u64; 3] {
+    ["added", "unchanged", "left_out"].map(|name| document[name].as_u64().unwrap())
 }
 
 #[test]
@@ -68,7 +73,7 @@ fn promptyoself_import_keeps_the_numbers() {
     assert!(!world.data().exists(), "a dry run created the data directory");
     let names = [
         "3: promptyoself 3: 2035-01-01T00:00:00-05:00",
-        "7: promptyoself 7: 0 9 * * *",
+        "7: promptyoself 7 (after 3): 0 9 * * *",
         "3: promptyoself 4294967299: 45",
     ];
     let reasons = ["8: it is cancelled or completed", "9: its expression `every day` is invalid"];
@@ -76,15 +81,16 @@ fn promptyoself_import_keeps_the_numbers() {
     assert_eq!(imported(&dry), expected);
     let real = world.json(&import);
     assert_eq!(imported(&real), expected);
-    assert_eq!(created(&real), [true, true, true]);
+    assert_eq!(counts(&real), [3, 0, 2]);
 
     let listed = list(&world, &[]);
     const OLDER: u64 = (1 << 32) + 3;
     let found = |id: u64| listed.iter().find(|item| item["id"] == id).unwrap();
     assert_eq!(found(3)["next_run"], "2035-01-01T05:00:00Z");
     assert_eq!(
-        (&found(7)["max_repetitions"], &found(7)["agent_id"]),
-        (&json!(2), &json!("agent-1"))
+        (&found(7)["max_repetitions"], &found(7)["repetition_count"], &found(7)["agent_id"]),
+        (&json!(5), &json!(3), &json!("agent-1")),
+        "3 of 5 were sent"
     );
     assert_eq!(
         (&found(OLDER)["agent_id"], &found(OLDER)["schedule_value"]),
@@ -94,15 +100,42 @@ fn promptyoself_import_keeps_the_numbers() {
     // Importing again adds nothing, not even what was cancelled or edited since.
     ok(&world, &["cancel", "--id", "7"]);
     let again = world.json(&import);
-    assert_eq!(created(&again), [false, false, false]);
+    assert_eq!(counts(&again), [0, 3, 2]);
     assert_eq!(list(&world, &["--all"]).len(), 3);
     assert_eq!(list(&world, &[]).len(), 2);
-    let id = again["imported"][0]["id"].as_str().unwrap().to_owned();
+    let id = again["entries"][0]["id"].as_str().unwrap().to_owned();
     world.ok(&["schedule", "edit", &id, "--prompt", "another"]);
     let (_, left_out) = imported(&world.json(&import));
     assert!(left_out.contains(&format!("3: number 3 is taken by schedule {id}")));
     assert_eq!(list(&world, &["--all"]).len(), 3);
     world.verified();
+}
+
+/// An agent may remember the number of an entry that was left out.
+#[test]
+fn number_of_an_entry_that_was_left_out_is_not_given_out_again() {
+    let world = world();
+    let path = world.root().join("promptyoself.db");
+    create_database(&path);
+    let import = ["schedule", "import", "--from", "promptyoself", path.to_str().unwrap()];
+    // Numbers 1 to 3 were given out before the import.
+    for number in 1..=3 {
+        assert_eq!(register(&world, "agent-9", "p", &["--every", "1h"])["id"], number);
+    }
+    let dry = world.json(&[&import[..], &["--dry-run"]].concat());
+    let real = world.json(&import);
+    assert_eq!((counts(&dry), counts(&real)), ([2, 0, 3], [2, 0, 3]), "{dry}");
+    let (_, left_out) = imported(&real);
+    assert!(left_out[0].starts_with("3: number 3 is taken by schedule sch_"), "{left_out:?}");
+    assert_eq!((&dry["reserved_numbers"], &real["reserved_numbers"]), (&json!(9), &json!(9)));
+    assert_eq!(register(&world, "agent-9", "p", &["--every", "1h"])["id"], 10);
+    assert_eq!(
+        refused(&world, &["cancel", "--id", "9"]),
+        "Schedule 9 not found or already cancelled"
+    );
+    // Nothing else is reserved by another import.
+    let again = world.json(&import);
+    assert_eq!((counts(&again), again.get("reserved_numbers")), ([0, 2, 3], None), "{again}");
 }
 
 /// Numbers of the older table do not depend on other rows, so nothing is imported twice.
@@ -112,7 +145,7 @@ fn second_promptyoself_import_adds_only_new_rows() {
     let path = world.root().join("promptyoself.db");
     create_database(&path);
     let import = ["schedule", "import", "--from", "promptyoself", path.to_str().unwrap()];
-    assert_eq!(created(&world.json(&import)), [true, true, true]);
+    assert_eq!(counts(&world.json(&import)), [3, 0, 2]);
     let grow = "
         INSERT INTO unified_reminders (id, message, active, schedule_type, schedule_value, agent_id)
             VALUES (10, 'new', 1, 'cron', '0 7 * * *', 'agent-1');
@@ -120,8 +153,8 @@ fn second_promptyoself_import_adds_only_new_rows() {
             VALUES (1, 'agent-2', 'older still', 'interval', '60', 1);";
     Connection::open(&path).unwrap().execute_batch(grow).unwrap();
     let again = world.json(&import);
-    let entries = again["imported"].as_array().unwrap().iter();
-    let names = entries.filter(|it| it["created"] == true).map(|it| it["name"].clone());
+    let entries = again["entries"].as_array().unwrap().iter();
+    let names = entries.filter(|it| it["outcome"] == "added").map(|it| it["name"].clone());
     let names: Vec<_> = names.collect();
     assert_eq!(names, ["promptyoself 10: 0 7 * * *", "promptyoself 4294967297: 60"], "{again}");
     assert_eq!(list(&world, &["--all"]).len(), 5);
@@ -147,7 +180,7 @@ fn promptyoself_import_reports_each_row_it_leaves_out() {
     let listed = list(&world, &[]);
     let agent = |id: u64| &listed.iter().find(|item| item["id"] == id).unwrap()["agent_id"];
     assert_eq!((agent(20), agent(7)), (&json!("AGENT-1"), &json!("agent-1")));
-    assert_eq!(created(&world.json(&import)), [false; 4]);
+    assert_eq!(counts(&world.json(&import)), [0, 4, 4]);
 }
 
 #[test]
@@ -199,7 +232,7 @@ fn promptyoself_database_of_the_environment_is_imported_once() {
 }
 
 /// Creates the schedules of Astra: an index, and the chain of events.
-fn create_astra_schedules(world: &World) -> PathBuf {
+pub(in crate::compat) fn create_astra_schedules(world: &World) -> PathBuf {
     let directory = world.root().join("astra/var/schedules");
     fs::create_dir_all(&directory).unwrap();
     let record = |name: &str, cron: &str, status: &str| {
@@ -234,15 +267,14 @@ fn create_astra_schedules(world: &World) -> PathBuf {
 fn astra_schedules_are_imported_from_the_index_or_the_chain() {
     let import = |damage: &dyn Fn(&Path)| {
         let world = world();
-        world.add_agent("ada");
         let directory = create_astra_schedules(&world);
         damage(&directory.join("var/schedules/index.json"));
         let arguments = ["schedule", "import", "--from", "astra", directory.to_str().unwrap()];
         let dry = world.json(&[&arguments[..], &["--dry-run"]].concat());
         let real = world.json(&arguments);
         assert_eq!(imported(&dry), imported(&real));
-        assert_eq!(created(&real), [true, true], "{real}");
-        assert_eq!(created(&world.json(&arguments)), [false, false]);
+        assert_eq!(counts(&real)[..2], [2, 0], "{real}");
+        assert_eq!(counts(&world.json(&arguments))[..2], [0, 2]);
         let schedules = world.json(&["schedule", "list"])["schedules"].as_array().unwrap().clone();
         assert_eq!(schedules.len(), 2);
         let mut shown: Vec<String> = schedules
@@ -329,6 +361,6 @@ fn agent_blob_schedules_are_imported_and_skip_missed_runs() {
     assert!(schedules.iter().all(|it| it["terms"]["missed"] == "skip"), "{schedules:?}");
     // It has run in the other scheduler since.
     write(2.0);
-    assert_eq!(created(&world.json(&import)), [false, false]);
+    assert_eq!(counts(&world.json(&import)), [0, 2, 1]);
     assert_eq!(world.json(&["schedule", "list"])["schedules"].as_array().unwrap().len(), 2);
 }

@@ -2,7 +2,7 @@
 
 mod commands;
 mod execute;
-mod imports;
+pub(super) mod imports;
 mod plugin;
 
 use std::process::Command;
