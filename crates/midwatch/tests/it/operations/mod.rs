@@ -1,5 +1,6 @@
 //! Running the daemon: start, reload, storage, budgets, freeze, notifications, crashes.
 
+mod attention;
 mod budgets;
 mod crash;
 mod freeze_and_lease;
