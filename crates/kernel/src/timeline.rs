@@ -141,7 +141,7 @@ fn run_text(event: &run::Event, by: &str) -> String {
             attempt => format!("run started, attempt {attempt}"),
         },
         run::Event::Retried(retried) => {
-            let code = code(&retried.cause).map(|code| format!(" ({code})")).unwrap_or_default();
+            let code = code(&retried.cause).map(|code| format!(": {code}")).unwrap_or_default();
             format!("attempt failed{code}; another follows")
         }
         run::Event::CancelRequested(cancel) => format!("cancel requested by {}", cancel.by),
@@ -176,7 +176,7 @@ fn origin(queued: &Queued, by: &str) -> String {
 
 fn end(ended: &Ended) -> String {
     let code = ended.cause.as_ref().and_then(code);
-    let code = code.map(|code| format!(" ({code})")).unwrap_or_default();
+    let code = code.map(|code| format!(": {code}")).unwrap_or_default();
     match (ended.blocked_by, ended.refused, ended.outcome) {
         (Some(StartBlocker::Lease), ..) => "run not started: the lease has expired".to_owned(),
         (Some(StartBlocker::Budget), ..) => "run not started: a budget is used up".to_owned(),

@@ -46,9 +46,9 @@ ledger.rebuilt.1.plain               : tables rebuilt from the ledger (1 differe
 run.cancel_asked.1.plain             run: cancel requested by uid:1000
 run.ended.1.budget                   run: run not started: a budget is used up
 run.ended.1.cancelled                run: run cancelled
-run.ended.1.denied                   run: run not allowed to start (denied)
+run.ended.1.denied                   run: run not allowed to start: denied
 run.ended.1.done                     run: run done
-run.ended.1.failed                   run: run failed (agent_missing)
+run.ended.1.failed                   run: run failed: agent_missing
 run.ended.1.lacking                  run: run not started: the lease has expired
 run.ended.1.unknown                  run: run interrupted, outcome unknown
 run.queued.1.after                   run: run queued after another run
@@ -56,7 +56,7 @@ run.queued.1.catch-up                run: run queued to catch up the slot of 202
 run.queued.1.manual                  run: run queued by uid:1000
 run.queued.1.slot                    run: run queued
 run.requeued.1.by-runner             run: retry requested by mcp:mia
-run.retried.1.spent                  run: attempt failed (llm_api_error); another follows
+run.retried.1.spent                  run: attempt failed: llm_api_error; another follows
 run.settled.1.plain                  run: run settled as done by uid:1000
 run.started.1.plain                  run: run started
 schedule.added.1.daily               schedule: schedule added by uid:1000

@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::support::follow::{Feed, follow};
 use super::support::short_id::short_ids;
+use super::support::table::cut;
 use super::support::wrap::wrap;
 use crate::access::{Access, IfMissing};
 use crate::context::Context;
@@ -21,6 +22,8 @@ use crate::view::View;
 const PAGE_EVENTS: u32 = 1_000;
 /// `18 Nov 03:00:00`
 const TIME_COLUMNS: usize = 15;
+/// Longer names are cut off.
+const ABOUT_COLUMNS_MAX: usize = 24;
 /// With less room beside it, the text is below the name.
 const TEXT_COLUMNS_MIN: usize = 24;
 
@@ -33,9 +36,9 @@ pub(super) struct Timeline {
     /// Keep printing what happens
     #[arg(long, short)]
     follow: bool,
-    /// Start there: a span before now such as `2h`, or an instant
-    #[arg(long, value_name = "SPAN|INSTANT", default_value = "24h")]
-    since: String,
+    /// Start there: a span before now such as `2h`, or an instant [default: 24h]
+    #[arg(long, value_name = "SPAN|INSTANT")]
+    since: Option<String>,
     /// Also show bookkeeping such as heartbeats
     #[arg(long)]
     all: bool,
@@ -43,9 +46,9 @@ pub(super) struct Timeline {
 
 pub(super) async fn run(context: &Context, args: Timeline) -> Result<ExitCode, Error> {
     let Timeline { follow: follows, since, all } = args;
-    let since = with_offset(since, &context.view);
+    let since = since.map(|since| with_offset(since, &context.view));
     let limit = Some(PAGE_EVENTS);
-    let request = TimelineShow { since: Some(since), all, limit, ..TimelineShow::default() };
+    let request = TimelineShow { since, all, limit, ..TimelineShow::default() };
     let (output, view) = (context.output, &context.view);
     let mut feed = Lines { request, output, view, has_lines: false };
     if follows {
@@ -116,7 +119,8 @@ fn render(line: &TimelineLine, view: &View) -> String {
     let id = id.map(|id| format!(" ({id})")).unwrap_or_default();
     let time = format!("{:>TIME_COLUMNS$}  ", view.time(at));
     let indent = " ".repeat(time.len());
-    let (about, text) = (on_one_line(about), format!("{}{id}", on_one_line(text)));
+    let about = cut(&on_one_line(about), ABOUT_COLUMNS_MAX);
+    let text = format!("{}{id}", on_one_line(text));
     let head = format!("{time}{about}  ");
     let (head, room) = match view.width.saturating_sub(head.width()) {
         room if room < TEXT_COLUMNS_MIN => {
@@ -155,9 +159,7 @@ mod tests {
     #[test]
     fn lines_fit_and_break_between_words() {
         let long = "no run for 11 slots up to 2025-11-15 10:46:40: missed, and not caught up";
-        for (width, about) in
-            [(60, "standup"), (80, "standup"), (60, "a schedule with a long name")]
-        {
+        for (width, about) in [(60, "standup"), (80, "standup"), (60, &"name ".repeat(24))] {
             let text = shown(width, about, long);
             assert!(text.lines().all(|line| line.width() <= width), "{text}");
             assert!(

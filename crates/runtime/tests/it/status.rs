@@ -173,7 +173,7 @@ async fn timeline_tells_what_happened_with_names_and_without_prompts() {
                 &*format!("schedule added by {}", by.actor),
                 &*format!("run queued by {}", by.actor),
                 "run started",
-                "run failed (script)",
+                "run failed: script",
             ]
         );
         assert!(!page.more && told.contains(&("midwatch", "installation created")), "{told:?}");

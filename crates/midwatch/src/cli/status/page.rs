@@ -20,7 +20,7 @@ const NAME_COLUMNS: usize = 15;
 type Row = (&'static str, String);
 
 pub(super) fn render(status: &Status, view: &View, all: bool) -> String {
-    let rows = [Some(presence(status, view))].into_iter().flatten().chain(attention(status, view));
+    let rows = std::iter::once(presence(status, view)).chain(attention(status, view));
     let rows = rows.chain(now_and_next(status, view));
     let details = all.then(|| details(status, view)).into_iter().flatten();
     let times = ("times are", view.zone_name().to_owned());

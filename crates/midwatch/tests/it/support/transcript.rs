@@ -72,7 +72,9 @@ pub(crate) fn normalize(world: &World, text: &str) -> String {
     let mut rest = text.as_str();
     let mut out = String::with_capacity(rest.len());
     while let Some(first) = rest.chars().next() {
-        let (text, length) = match PATTERNS.iter().find_map(|pattern| pattern.find(&out, rest)) {
+        let local = local_time(&out, rest).map(|length| ("[WHEN]", length));
+        let found = || PATTERNS.iter().find_map(|pattern| pattern.find(&out, rest));
+        let (text, length) = match local.or_else(found) {
             Some(found) => found,
             None => (&rest[..first.len_utf8()], first.len_utf8()),
         };
@@ -80,6 +82,21 @@ pub(crate) fn normalize(world: &World, text: &str) -> String {
         rest = &rest[length..];
     }
     out
+}
+
+/// The length of a local time with its distance from now, such as `18 Nov 03:00:00 (5m ago)`.
+fn local_time(before: &str, rest: &str) -> Option<usize> {
+    const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
+    let (day, after) = rest.split_once(' ')?;
+    let (month, time) = after.split_once(' ')?;
+    let is_day = !day.is_empty() && day.len() <= 2 && day.chars().all(is_digit);
+    let is_month = month.len() == 3 && MONTHS.contains(month);
+    let is_new_word = !before.ends_with(is_digit);
+    let clock = pattern("", "", "dd:dd:dd").find("", time)?.1;
+    let length = day.len() + month.len() + 2 + clock;
+    let distance = rest[length..].strip_prefix(" (").and_then(|text| text.split_once(')'));
+    let distance = distance.map_or(0, |(text, _)| " (".len() + text.len() + ")".len());
+    (is_day && is_month && is_new_word).then_some(length + distance)
 }
 
 /// A varying part of an output. In `shape`, `d` is a digit, `x` a hexadecimal digit, `b` a base64 character,
