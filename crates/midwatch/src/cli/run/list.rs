@@ -16,7 +16,7 @@ use crate::view::View;
 const COLUMNS: [Column; 7] = [
     whole("RUN"),
     whole("STATE"),
-    shortened("SCHEDULE", 14),
+    shortened("SCHEDULE", 10),
     whole("STARTED"),
     whole("").or_left_out(2),
     whole("TRY").or_left_out(3),
