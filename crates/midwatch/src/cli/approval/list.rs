@@ -15,7 +15,7 @@ use crate::view::View;
 const COLUMNS: [Column; 7] = [
     whole("APPROVAL"),
     whole("STATE"),
-    shortened("SCHEDULE", 14),
+    shortened("SCHEDULE", 10),
     shortened("FOR", 8).or_left_out(2),
     whole("TIER").or_left_out(3),
     whole("EXPIRES"),

@@ -58,7 +58,7 @@ fn tables_fit_narrow_terminals() {
         }
     }
     let runs = world.ok(&["run", "list"]);
-    for expected in ["x failed", "! waiting", "done", "ada: a schedu", "times are UTC"] {
+    for expected in ["x failed", "! waiting", "done", "ada: a sche", "times are UTC"] {
         assert!(runs.contains(expected), "{runs}");
     }
     // What the table shows can be given to other commands.
