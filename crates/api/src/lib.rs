@@ -23,6 +23,7 @@ mod role;
 mod run;
 mod schedule;
 mod status;
+mod timeline;
 mod token;
 mod tool;
 pub mod wire;
@@ -76,9 +77,11 @@ pub use schedule::{
     ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, StoredAction, Terms, When, Why,
 };
 pub use status::{
-    Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Health, HealthShow,
-    LIVE_COUNTED_MAX, LedgerStatus, LiveRuns, NextDue, Posture, Status, StatusShow,
+    Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Failures, Health,
+    HealthShow, LIVE_COUNTED_MAX, LedgerStatus, LiveRuns, NextDue, PausedSchedule, Posture,
+    SeenMarked, Status, StatusRun, StatusSeen, StatusShow, UPCOMING_MAX, WaitingRun,
 };
+pub use timeline::{Timeline, TimelineLine, TimelineShow};
 pub use token::{
     Token, TokenClient, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens,
 };
@@ -110,6 +113,7 @@ requests! {
 //  type                wire name               response             class                               least role   an agent sees           refers to
     HealthShow          "health"                Health             | read "schedule.read"              | Observer   | itself                | -;
     StatusShow          "status"                Status             | read "schedule.read"              | Observer   | itself                | -;
+    StatusSeen          "status.seen"           SeenMarked         | people                            | Operator   | nothing               | -;
     BudgetList          "budget.list"           Budgets            | read "schedule.read"              | Observer   | nothing               | -;
     ToolList            "tool.list"             Tools              | read "schedule.read"              | Observer   | nothing               | -;
 
@@ -168,6 +172,7 @@ requests! {
     TokenRevoke         "token.revoke"          TokenRevoked       | people                            | Maintainer | nothing               | Token(id);
 
     LedgerTail          "ledger.tail"           Events             | read "ledger.read"                | Observer   | nothing waits wait_ms | -;
+    TimelineShow        "timeline"              Timeline           | read "ledger.read"                | Observer   | nothing waits wait_ms | -;
     WaitForChanges      "news"                  Changes            | read "schedule.read"              | Observer   | own_objects(about) waits wait_ms | Object(about);
     LedgerCheckpoint    "ledger.checkpoint"     CheckpointMade     | people                            | Operator   | nothing               | -;
     LedgerExport        "ledger.export"         Exported           | people                            | Operator   | nothing               | -;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::cleanup::DiskUse;
 use crate::notice::Channel;
 use crate::words::words;
-use crate::{Authority, Containment};
+use crate::{Authority, Containment, RunState};
 
 words! {
     /// How strict an installation is.
@@ -23,6 +23,21 @@ words! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatusShow {}
+
+/// Records that the caller has seen what happened up to an instant. Later, `status` reports the failures after it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatusSeen {
+    /// The `at` of the status that the caller saw.
+    pub until: String,
+}
+
+/// How far the caller has seen what happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenMarked {
+    pub until: String,
+    pub changed: bool,
+}
 
 /// Returns whether the daemon is healthy. It reads no schedules or runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,8 +64,23 @@ impl Health {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
+    /// When this was the status.
+    #[serde(default)]
+    pub at: String,
     #[serde(rename = "watch")]
     pub daemon: DaemonStatus,
+    /// What failed or ended unknown since the caller last looked.
+    #[serde(default)]
+    pub failures: Failures,
+    /// Runs that wait for approval; the first to expire comes first.
+    #[serde(default)]
+    pub waiting: Vec<WaitingRun>,
+    /// Runs in progress.
+    #[serde(default)]
+    pub running: Vec<StatusRun>,
+    /// The next schedules that are due, at most [`UPCOMING_MAX`].
+    #[serde(default)]
+    pub upcoming: Vec<NextDue>,
     #[serde(rename = "log")]
     pub ledger: LedgerStatus,
     pub authority: Authority,
@@ -63,10 +93,16 @@ pub struct Status {
     pub next: Option<NextDue>,
     /// Runs with an unknown outcome, which a human must settle.
     pub unknown: Vec<String>,
+    /// The same with their names, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_runs: Vec<StatusRun>,
     /// Pending approvals.
     pub approvals: Vec<String>,
     /// Schedules that were paused because their runs failed.
     pub paused: Vec<String>,
+    /// The same with their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paused_schedules: Vec<PausedSchedule>,
     /// Agents that request no more approvals, because too many were denied in a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silenced: Vec<String>,
@@ -79,6 +115,64 @@ pub struct Status {
     /// Optional features, and whether they are enabled.
     #[serde(default)]
     pub capabilities: Vec<Capability>,
+}
+
+/// Most schedules that a status lists as due next.
+pub const UPCOMING_MAX: usize = 5;
+
+/// Runs that failed or ended unknown, and that the caller has not seen yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failures {
+    /// From when on they are reported.
+    pub since: String,
+    /// Whether that is when the caller last looked; otherwise it is 24 hours ago.
+    pub seen: bool,
+    /// Newest first.
+    pub runs: Vec<StatusRun>,
+    /// Whether there were too many runs to look at all of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
+}
+
+/// A run as a status shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusRun {
+    pub run_id: String,
+    pub state: RunState,
+    pub schedule_id: String,
+    /// The name of the schedule; absent if it was removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// When the run ended, or when its present attempt started.
+    pub at: String,
+    /// Why the run ended so, as a short code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A run that waits for approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingRun {
+    pub approval_id: String,
+    pub run_id: String,
+    pub schedule_id: String,
+    /// The name of the schedule; absent if it was removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// When the approval expires.
+    pub approve_by: String,
+}
+
+/// A schedule that was paused because its runs failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PausedSchedule {
+    pub schedule_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
 }
 
 /// An optional feature.
@@ -149,6 +243,9 @@ pub struct BudgetLimit {
     /// The name of the agent or the id of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The name of the schedule, in a status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
     /// `runs`, `tokens` or `money`
     pub what: String,
     pub used: Amount,
@@ -194,6 +291,8 @@ pub const LIVE_COUNTED_MAX: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextDue {
     pub schedule_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
     pub at: String,
 }
 
@@ -238,6 +337,9 @@ pub struct LedgerStatus {
     /// Why the daemon has stopped writing; absent if it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+    /// Why the last write failed, such as a full disk; absent if it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing: Option<String>,
     /// The result so far of the background check of ledger and tables.
     pub check: String,
     /// How the clock disagrees with the ledger: it is behind the last entry, or so far ahead that nothing starts; absent if it

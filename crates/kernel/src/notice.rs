@@ -213,7 +213,7 @@ fn channel_failing(ChannelFailing { channel, at }: &ChannelFailing) -> Notice {
 }
 
 /// The code of a cause, if it looks like one of ours. A forged ledger could hold any text there.
-fn code(cause: &Cause) -> Option<&str> {
+pub(crate) fn code(cause: &Cause) -> Option<&str> {
     let code = cause.code.as_str();
     let is_plain = code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     (is_plain && (1..=CODE_BYTES_MAX).contains(&code.len())).then_some(code)

@@ -24,11 +24,14 @@ pub(crate) struct WriteGuard {
     data: PathBuf,
     /// The damage that this process or an earlier one found.
     verdict: Mutex<Option<String>>,
+    /// Why the last write failed; `None` after one that succeeded.
+    failing: Mutex<Option<String>>,
 }
 
 impl WriteGuard {
     pub(crate) fn new(store: Arc<dyn Store>, data: &Path) -> WriteGuard {
-        WriteGuard { store, data: data.to_owned(), verdict: Mutex::new(read_verdict(data)) }
+        let verdict = Mutex::new(read_verdict(data));
+        WriteGuard { store, data: data.to_owned(), verdict, failing: Mutex::new(None) }
     }
 
     /// Why nothing may be written, if so.
@@ -39,6 +42,17 @@ impl WriteGuard {
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.stopped_writing().map_or(Ok(()), |reason| Err(errors::store(reason)))
+    }
+
+    /// Notes the result of a write.
+    pub(crate) fn note_write(&self, result: Result<(), &store::Error>) {
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        *failing = result.err().map(ToString::to_string);
+    }
+
+    /// Why the last write failed, if it did.
+    pub(crate) fn failing(&self) -> Option<String> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// If the store found damage, writes the verdict for later processes.

@@ -27,4 +27,6 @@ mod support;
 #[cfg(test)]
 mod tick;
 #[cfg(test)]
+mod timeline;
+#[cfg(test)]
 mod tool;

@@ -10,14 +10,14 @@ use kernel::{EventBody, RunId, Timestamp};
 
 use crate::golden::samples;
 
-const CANARY: &str = "canary-4f1d0c";
+pub(crate) const CANARY: &str = "canary-4f1d0c";
 const APPROVAL: &str = "apr_00064b4b6d9a4000000000000000000b";
 const RUN: &str = "run_019a86a14c00700080000000000000ab";
 const INSTANCE: &str = "0198f0c2-6a1e-7c3a-9d52-0a4b8c1d2e3f";
 const SCHEDULE: &str = "sch_0123abcd";
 
 /// All samples, with a canary in every private field.
-fn bodies() -> Vec<(String, EventBody)> {
+pub(crate) fn bodies() -> Vec<(String, EventBody)> {
     let mut bodies = Vec::new();
     for (name, sample) in samples() {
         let label = Label { kind: &sample.kind, version: sample.version, noun_id: &sample.noun_id };

@@ -26,6 +26,7 @@ mod status;
 mod store;
 mod support;
 mod thaw;
+mod timeline;
 mod token;
 mod up;
 mod why;
@@ -88,6 +89,7 @@ enum Command {
     /// Try it out: a daemon in a temporary directory, with a schedule that fires every ten seconds
     Demo,
     Status(status::Status),
+    Timeline(timeline::Timeline),
     /// Find problems of this installation and explain how to fix them
     Doctor,
     /// Register, change, test and remove agents
@@ -224,6 +226,7 @@ async fn run_command(context: &Context, command: Command) -> Result<ExitCode, Er
         Command::Up(up) => up::run(context, up).await,
         Command::Demo => demo::run(context).await,
         Command::Status(status) => status::run(context, status).await,
+        Command::Timeline(timeline) => timeline::run(context, timeline).await,
         Command::Doctor => doctor::run(context).await,
         Command::Agent(command) => agent::run(context, command).await,
         Command::Schedule(command) => schedule::run(context, command).await,

@@ -1,16 +1,17 @@
 //! `midwatch status`
 
+mod page;
+
 use std::process::ExitCode;
 
 use api::{
-    Budget, BudgetLimit, BudgetList, Budgets, Capability, Channel, DiskUse, Error, LiveRuns,
-    StatusShow, ToolList, ToolTally, ToolUse, Tools,
+    BudgetLimit, BudgetList, Budgets, Capability, Error, StatusSeen, StatusShow, ToolList,
+    ToolTally, ToolUse, Tools,
 };
 use clap::Args;
 use serde::Serialize;
 
-use super::support::lease;
-use super::support::render::{count_of, entries, pairs, size, yes_no};
+use super::support::render::yes_no;
 use super::support::table::{Column, shortened, table, whole};
 use crate::access::send;
 use crate::context::Context;
@@ -34,12 +35,18 @@ const TOOL_COLUMNS: [Column; 11] = [
     whole("ALERT").or_left_out(1),
 ];
 
-/// The most used-up budgets to name on the page.
-const USED_UP_SHOWN_MAX: usize = 5;
-
-/// Show the state of the daemon and of everything that needs attention
+/// Show what failed, what waits for you, what is running and what is next
+///
+/// What needs you comes first, each with the command that helps. Failures are those since you last looked, which
+/// `--seen` records; before that, those of the last 24 hours.
 #[derive(Debug, Args)]
 pub(super) struct Status {
+    /// Also record that you have seen this: failures up to now are not reported to you again
+    #[arg(long, conflicts_with_all = ["capabilities", "budgets", "tools"])]
+    seen: bool,
+    /// Also show posture, versions, the ledger, its public key, notices and what budgets are used
+    #[arg(long, conflicts_with_all = ["capabilities", "budgets", "tools"])]
+    all: bool,
     /// Show what this version can do, and what is enabled
     #[arg(long)]
     capabilities: bool,
@@ -75,7 +82,14 @@ pub(super) async fn run(context: &Context, args: Status) -> Result<ExitCode, Err
             let answer = Capabilities { capabilities: status.capabilities };
             output.show(&answer, |answer| render_capabilities(answer, &context.view));
         }
-        false => output.show(&status, |status| render(status, &context.view)),
+        false => {
+            output.show(&status, |status| page::render(status, &context.view, args.all));
+            if args.seen {
+                let marked = send(context, StatusSeen { until: status.at }).await?;
+                let until = context.view.moment(&marked.until);
+                output.show_text(&format!("seen           what happened until {until}"));
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -144,171 +158,5 @@ fn scope(limit: &BudgetLimit) -> String {
     match &limit.name {
         Some(name) => format!("{} {name}", limit.scope),
         None => limit.scope.clone(),
-    }
-}
-
-fn render(status: &api::Status, view: &View) -> String {
-    let api::Status { daemon, ledger, authority, agents, schedules, runs, next, .. } = status;
-    let api::Status { budget, unknown, approvals, paused, silenced, notices, .. } = status;
-    let presence = match (daemon.pid, &daemon.since) {
-        (Some(pid), Some(since)) => {
-            ("daemon", format!("running, pid {pid}, since {}", view.moment(since)))
-        }
-        _ => ("ATTENTION", "no daemon is running, so nothing fires: `midwatch up`".to_owned()),
-    };
-    let signed = match ledger.checkpoint {
-        0 => format!("{}, not signed yet", entries(ledger.entries)),
-        signed => format!("{}, signed up to {signed}", entries(ledger.entries)),
-    };
-    let rows = [
-        Some(presence),
-        Some(("posture", format!("{} (policy version {})", daemon.posture, daemon.policy))),
-        disabled(&status.capabilities).map(|text| ("disabled", text)),
-        Some(("data", daemon.data.clone())),
-        Some(("store", daemon.store.clone())),
-        Some(("version", daemon.version.clone())),
-        Some(("agents", agents.to_string())),
-        Some(("schedules", schedules.to_string())),
-        next.as_ref()
-            .map(|next| ("next", format!("{}, {}", next.schedule_id, view.moment(&next.at)))),
-        Some(("runs", live_runs(runs))),
-        Some(("budget", used_today(budget))),
-        Some(("lease", lease::deadline(&authority.lease, view))),
-        used_up(budget, view).map(|text| ("ATTENTION", text)),
-        startup_warnings(&daemon.warnings).map(|text| ("ATTENTION", text)),
-        lease::attention(authority, view).map(|text| ("ATTENTION", text)),
-        pending_approvals(approvals).map(|text| ("ATTENTION", text)),
-        unknown_outcomes(unknown).map(|text| ("ATTENTION", text)),
-        paused_schedules(paused).map(|text| ("ATTENTION", text)),
-        silenced_agents(silenced).map(|text| ("ATTENTION", text)),
-        failing_channels(notices).map(|text| ("ATTENTION", text)),
-        Some(("ledger", signed)),
-        daemon.running.then(|| ("ledger check", ledger.check.clone())),
-        ledger.stopped.clone().map(|reason| ("STOPPED", reason)),
-        ledger.clock.clone().map(|what| ("CLOCK", what)),
-        Some(("public key", ledger.key.clone())),
-        Some(("times are", view.zone_name().to_owned())),
-        status.disk.as_ref().map(|disk| ("disk", disk_use(disk))),
-    ];
-    let channels = notices.iter().map(|it| ("notices", channel(it, view)));
-    pairs(rows.into_iter().flatten().chain(channels))
-}
-
-fn disk_use(disk: &DiskUse) -> String {
-    let DiskUse { database, outputs, logs, exports, bytes_per_day, .. } = disk;
-    let database = database.map(|bytes| format!("database {}, ", size(bytes))).unwrap_or_default();
-    let (outputs, logs, exports) = (size(*outputs), size(*logs), size(*exports));
-    let growth = size(*bytes_per_day);
-    format!("{database}outputs {outputs}, exports {exports}, logs {logs}; grows by {growth} a day")
-}
-
-/// Capabilities that are supported and on by default, but disabled.
-fn disabled(capabilities: &[Capability]) -> Option<String> {
-    let names = capabilities.iter().filter(|it| it.supported && !it.enabled && !it.opt_in);
-    let names: Vec<&str> = names.map(|it| it.name.as_str()).collect();
-    (!names.is_empty()).then(|| format!("{} (`midwatch status --capabilities`)", names.join(", ")))
-}
-
-fn live_runs(runs: &LiveRuns) -> String {
-    let waiting = match runs.waiting {
-        0 => String::new(),
-        waiting => format!(", {waiting} waiting for approval"),
-    };
-    format!("{} running, {} queued{waiting}", runs.running.len(), runs.queued)
-}
-
-fn used_today(budget: &Budget) -> String {
-    fn of<T: ToString>(used: &T, most: &Option<T>) -> String {
-        match most {
-            Some(most) => format!("{} of {}", used.to_string(), most.to_string()),
-            None => used.to_string(),
-        }
-    }
-    let (runs, tokens) =
-        (of(&budget.runs, &budget.runs_max), of(&budget.tokens, &budget.tokens_max));
-    let money = of(&budget.money, &budget.money_max);
-    format!("{runs} runs started, {tokens} tokens used and {money} spent today")
-}
-
-/// Budgets that keep runs from starting.
-fn used_up(budget: &Budget, view: &View) -> Option<String> {
-    let name = |limit: &BudgetLimit| {
-        let (used, most) = (limit.used.to_string(), limit.most.to_string());
-        format!("{} of {} ({used} of {most})", limit.what, scope(limit))
-    };
-    let names: Vec<String> = budget.used_up.iter().take(USED_UP_SHOWN_MAX).map(name).collect();
-    let more = match budget.used_up.len().saturating_sub(USED_UP_SHOWN_MAX) {
-        0 => String::new(),
-        count => format!(" and {count} more"),
-    };
-    (!names.is_empty()).then(|| {
-        let (names, until) = (names.join(", "), view.time(&budget.until));
-        format!("budget used up until {until}: {names}{more} (`midwatch status --budgets`)")
-    })
-}
-
-fn startup_warnings(warnings: &[String]) -> Option<String> {
-    let names = warnings.join("`, `");
-    (!warnings.is_empty())
-        .then(|| format!("the daemon started with warnings: `{names}` (`midwatch doctor`)"))
-}
-
-fn pending_approvals(approvals: &[String]) -> Option<String> {
-    let first = approvals.first()?;
-    let runs = count_of(approvals.len() as u64, "run waits", "runs wait");
-    Some(format!(
-        "{runs} for approval: `midwatch approval show {first}`, then \
-         `midwatch approval approve {first}`"
-    ))
-}
-
-fn unknown_outcomes(unknown: &[String]) -> Option<String> {
-    let first = unknown.first()?;
-    let runs = count_of(unknown.len() as u64, "run", "runs");
-    Some(format!(
-        "the outcome of {runs} is unknown: check with `midwatch run show {first}`, then \
-         `midwatch run settle {first} --as done|failed`"
-    ))
-}
-
-/// Schedules that were paused after failures.
-fn paused_schedules(paused: &[String]) -> Option<String> {
-    let first = paused.first()?;
-    let schedules = count_of(paused.len() as u64, "schedule was", "schedules were");
-    Some(format!(
-        "{schedules} paused after failed runs: `midwatch run list --schedule {first}`, then \
-         `midwatch schedule resume {first}`"
-    ))
-}
-
-/// Agents whose approval requests are suppressed.
-fn silenced_agents(silenced: &[String]) -> Option<String> {
-    let first = silenced.first()?;
-    Some(format!(
-        "no more approval requests for {}, after too many denials: start a run of {first} by hand and \
-         approve it, or change it with `midwatch agent edit {first}`",
-        silenced.join(", ")
-    ))
-}
-
-/// Channels through which no one is reached.
-fn failing_channels(channels: &[Channel]) -> Option<String> {
-    let failing = channels.iter().filter_map(|it| Some((&it.channel, it.failing_since.as_ref()?)));
-    let failing: Vec<String> =
-        failing.map(|(name, since)| format!("`{name}` since {since}")).collect();
-    (!failing.is_empty()).then(|| {
-        format!("notices are not delivered: {}; see `midwatch notice list`", failing.join(", "))
-    })
-}
-
-/// The last deliveries of a notice channel.
-fn channel(Channel { channel, last_success, last_failure, .. }: &Channel, view: &View) -> String {
-    let success = last_success.as_ref().map(|at| format!("last sent {}", view.moment(at)));
-    let failure =
-        last_failure.as_ref().map(|it| format!("last failed {}: {}", view.moment(&it.at), it.what));
-    let results: Vec<String> = success.into_iter().chain(failure).collect();
-    match results.is_empty() {
-        true => format!("{channel}: nothing sent yet"),
-        false => format!("{channel}: {}", results.join("; ")),
     }
 }

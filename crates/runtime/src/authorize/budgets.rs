@@ -300,6 +300,7 @@ fn wire_limit(counter: &Counter, used: i64, max: i64) -> Option<BudgetLimit> {
     Some(BudgetLimit {
         scope: scope.to_owned(),
         name,
+        schedule_name: None,
         what: what.to_owned(),
         used: amount(used),
         most: amount(max),

@@ -349,7 +349,9 @@ impl Transactions {
     /// Writes to the store, unless the ledger is damaged.
     pub(crate) async fn append(&self, commit: Commit) -> Result<Outcome, Error> {
         self.write_guard.check()?;
-        self.store.commit(commit).await.map_err(errors::store)
+        let outcome = self.store.commit(commit).await;
+        self.write_guard.note_write(outcome.as_ref().map(drop));
+        outcome.map_err(errors::store)
     }
 
     /// Records an event about the installation.

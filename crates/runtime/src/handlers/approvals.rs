@@ -11,7 +11,6 @@ use kernel::approval::{
 };
 use kernel::token::Token;
 use kernel::{ApprovalId, Noun, TokenId};
-use store::Item;
 
 use crate::authorize::approvals::find_approval;
 use crate::authorize::policy;
@@ -195,11 +194,6 @@ fn parse_command(request: ApprovalDecide, signed: Option<Signed>) -> Result<Comm
         Decision::Deny => Ok(Command::Deny { shown: shown()?, note }),
         Decision::Revoke => Ok(Command::Revoke { note }),
     }
-}
-
-/// Whether a listed approval is pending.
-pub(crate) fn is_pending(item: &Item) -> Result<bool, Error> {
-    Ok(matches!(decode_listed::<Approval>(item)?.1.state, State::Pending { .. }))
 }
 
 fn wire_in(rows: &Rows, id: &ApprovalId) -> Result<api::Approval, Error> {

@@ -47,7 +47,7 @@ struct Replay {
 
 impl Serve<PolicyReplay> for Engine {
     async fn serve(&self, caller: &Caller, request: PolicyReplay) -> Result<PolicyReplayed, Error> {
-        let since = parse_since(&request.since, self.time.now())?;
+        let since = trigger::parse_since(&request.since, self.time.now())?;
         let mut replay = Replay::new(self.rules_to_replay(request).await?, since);
         let end = self.store.head().await.map_err(errors::store)?.size();
         let first = self.feed.position_before(since).await?;
@@ -92,18 +92,6 @@ impl Engine {
             false => self.store.load_all(Noun::Run.name(), &ids).await.map_err(errors::store),
         }
     }
-}
-
-/// Parses an instant, or a duration before now.
-fn parse_since(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
-    let micros = match text.contains(['-', ':']) {
-        true => trigger::parse_instant(text, None)?,
-        false => {
-            let span_us = trigger::parse_span(text)?.as_millis().saturating_mul(1_000);
-            now.as_micros().saturating_sub(span_us)
-        }
-    };
-    Ok(Timestamp::from_micros(micros))
 }
 
 fn decision_events(page: &Page) -> Result<Vec<DecisionEvent>, Error> {
@@ -307,7 +295,8 @@ mod tests {
 
     #[test]
     fn since_is_a_duration_or_an_instant() {
-        let day = |text: &str| parse_since(text, at(24 * 60)).map(rfc3339).map_err(|e| e.code);
+        let day =
+            |text: &str| trigger::parse_since(text, at(24 * 60)).map(rfc3339).map_err(|e| e.code);
         assert_eq!(day("1d").as_deref(), Ok("2026-10-01T00:00:00Z"));
         assert_eq!(day("2026-09-30T12:00:00+02:00").as_deref(), Ok("2026-09-30T10:00:00Z"));
         assert_eq!(day("2026-09-30 12:00"), Err(Code::InvalidInput));

@@ -1,16 +1,17 @@
 //! The status of the installation.
 
 use api::{
-    Budget, BudgetLimit, Capability, Error, Health, HealthShow, LIVE_COUNTED_MAX, LedgerStatus,
-    LiveRuns, NextDue, Serve, Status, StatusShow,
+    Budget, BudgetLimit, Capability, Error, Failures, Health, HealthShow, LIVE_COUNTED_MAX,
+    LedgerStatus, LiveRuns, NextDue, PausedSchedule, Serve, Status, StatusShow, UPCOMING_MAX,
+    WaitingRun,
 };
 use kernel::agent::SILENCED;
-use kernel::approval::OPEN;
+use kernel::approval::{self, Approval, OPEN};
 use kernel::backend::BackendKind;
 use kernel::posture::{DisabledBy, is_opt_in};
 use kernel::progress::PAUSED_BY_SYSTEM;
 use kernel::run::{Run, State};
-use kernel::{Counter, Noun, Timestamp};
+use kernel::{Actor, Counter, Noun, Timestamp};
 use store::{BEFORE_ALL_DUE, Due, Newest};
 
 use crate::authorize::scope::RunnerScope;
@@ -19,7 +20,7 @@ use crate::commit::codec;
 use crate::engine::Engine;
 use crate::engine::clock_monitor::clock_problem;
 use crate::errors;
-use crate::handlers::approvals;
+use crate::handlers::seen::status_run;
 use crate::timestamps::rfc3339;
 use crate::wire;
 
@@ -29,7 +30,7 @@ const DATABASE_FILE: &str = "midwatch.db";
 /// The status, cut down to what the caller may see: an agent learns nothing about other agents.
 impl Serve<StatusShow> for Engine {
     async fn serve(&self, caller: &Caller, _: StatusShow) -> Result<Status, Error> {
-        let (actor, status) = (&caller.actor, self.status().await?);
+        let (actor, status) = (&caller.actor, self.status(&caller.actor).await?);
         let scope = match actor.is_assistant() {
             true => None,
             false => self.scope.runner_scope(actor, "schedule.read", None).await?,
@@ -41,11 +42,17 @@ impl Serve<StatusShow> for Engine {
         let used_up = status.budget.used_up.into_iter().filter(is_own).collect();
         Ok(Status {
             budget: Budget { used_up, ..status.budget },
+            failures: Failures { runs: Vec::new(), ..status.failures },
+            waiting: Vec::new(),
+            running: Vec::new(),
+            upcoming: Vec::new(),
             runs: LiveRuns { running: Vec::new(), ..status.runs },
             next: None,
             unknown: Vec::new(),
+            unknown_runs: Vec::new(),
             approvals: Vec::new(),
             paused: Vec::new(),
+            paused_schedules: Vec::new(),
             silenced: Vec::new(),
             notices: Vec::new(),
             disk: None,
@@ -93,11 +100,13 @@ impl Engine {
         }
     }
 
-    async fn status(&self) -> Result<Status, Error> {
+    async fn status(&self, actor: &Actor) -> Result<Status, Error> {
         let store = &*self.store;
+        // A failure after this instant is new to a person who has seen this status.
+        let now = self.time.now();
         let chain = store.head().await.map_err(errors::store)?;
         let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;
-        let (mut queued, mut waiting, mut running, mut unknown) = (0, 0, Vec::new(), Vec::new());
+        let (mut queued, mut parked, mut running, mut unknown) = (0, 0, Vec::new(), Vec::new());
         let live = store
             .list_due(Due {
                 noun: Noun::Run.name(),
@@ -110,13 +119,24 @@ impl Engine {
             let (id, run) = codec::decode_listed::<Run>(&item)?;
             match run.state {
                 State::Queued { .. } => queued += 1,
-                State::Parked => waiting += 1,
-                State::Running { .. } => running.push(id.to_string()),
-                State::Ended(_) => unknown.push(id.to_string()),
+                State::Parked => parked += 1,
+                State::Running { .. } => running.push(status_run(&id, &run, run.started_at)),
+                State::Ended(_) => unknown.push(status_run(&id, &run, run.finished_at)),
             }
         }
-        Ok(Status {
+        let waiting = self.waiting_runs().await?;
+        let upcoming = self.upcoming().await?;
+        let paused = self.paused_by_system().await?;
+        let paused_schedules = paused
+            .iter()
+            .map(|id| PausedSchedule { schedule_id: id.clone(), schedule_name: None })
+            .collect();
+        unknown.sort_by(|one, other| other.at.cmp(&one.at));
+        let live = running.iter().map(|run| run.run_id.clone()).collect();
+        let mut status = Status {
+            at: rfc3339(now),
             daemon: self.wire_engine(),
+            failures: self.failures(actor, now).await?,
             ledger: LedgerStatus {
                 instance: self.installation.instance.to_owned(),
                 key: self.installation.signing_key.verifying_key().to_text(),
@@ -124,6 +144,7 @@ impl Engine {
                 head: chain.head().to_string(),
                 checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
                 stopped: self.write_guard.stopped_writing().map(|reason| reason.to_string()),
+                failing: self.write_guard.failing(),
                 check: self.integrity.result(),
                 clock: clock_problem(&self.time),
             },
@@ -131,16 +152,44 @@ impl Engine {
             budget: self.budgets.status().await?,
             agents: self.budgets.count(&Counter::Objects(Noun::Agent)).await?,
             schedules: self.budgets.count(&Counter::Objects(Noun::Schedule)).await?,
-            runs: LiveRuns { queued, running, waiting },
-            next: self.next_due().await?,
-            unknown,
-            approvals: self.open_approvals().await?,
-            paused: self.paused_by_system().await?,
+            runs: LiveRuns { queued, running: live, waiting: parked },
+            next: upcoming.first().cloned(),
+            upcoming,
+            running,
+            unknown: unknown.iter().map(|run| run.run_id.clone()).collect(),
+            unknown_runs: unknown,
+            approvals: waiting.iter().map(|run| run.approval_id.clone()).collect(),
+            waiting,
+            paused,
+            paused_schedules,
             silenced: self.silenced().await?,
             notices: self.notifier.deliveries.list(),
             disk: Some(self.disk_use().await?),
             capabilities: self.capabilities(),
-        })
+        };
+        self.name_schedules(&mut status).await?;
+        Ok(status)
+    }
+
+    /// Adds the names of all schedules that a status mentions.
+    async fn name_schedules(&self, status: &mut Status) -> Result<(), Error> {
+        let ended = status.failures.runs.iter_mut().chain(&mut status.unknown_runs);
+        let runs = ended.chain(&mut status.running);
+        let runs = runs.map(|it| (&it.schedule_id, &mut it.schedule_name));
+        let waiting = status.waiting.iter_mut().map(|it| (&it.schedule_id, &mut it.schedule_name));
+        let next = status.upcoming.iter_mut().chain(&mut status.next);
+        let next = next.map(|it| (&it.schedule_id, &mut it.schedule_name));
+        let paused = status.paused_schedules.iter_mut();
+        let paused = paused.map(|it| (&it.schedule_id, &mut it.schedule_name));
+        let limits = status.budget.used_up.iter_mut();
+        let limits = limits.filter_map(|it| Some((it.name.as_ref()?, &mut it.schedule_name)));
+        let mentioned: Vec<(&String, &mut Option<String>)> =
+            runs.chain(waiting).chain(next).chain(paused).chain(limits).collect();
+        let names = self.schedule_names(mentioned.iter().map(|(id, _)| id.as_str())).await?;
+        for (id, name) in mentioned {
+            *name = names.get(id).cloned();
+        }
+        Ok(())
     }
 
     /// What this version supports, from the same tables that the code uses.
@@ -173,22 +222,31 @@ impl Engine {
         backends.chain(switches).collect()
     }
 
-    async fn open_approvals(&self) -> Result<Vec<String>, Error> {
+    /// Pending approvals; the first to expire comes first.
+    async fn waiting_runs(&self) -> Result<Vec<WaitingRun>, Error> {
         let (noun, index_key) = (Noun::Approval.name(), Some(OPEN));
         let found = self
             .store
             .list_newest(Newest { noun, index_key, before: "", limit: LIVE_COUNTED_MAX })
             .await;
         let mut found = found.map_err(errors::store)?;
-        // The first to expire comes first. Approved ones, which wait for a permit, are left out below.
         found.sort_by_key(|item| item.due_us);
-        let mut pending = Vec::new();
+        let mut waiting = Vec::new();
         for item in found {
-            if approvals::is_pending(&item)? {
-                pending.push(item.id);
-            }
+            let (id, approval) = codec::decode_listed::<Approval>(&item)?;
+            // Approved ones wait for a permit.
+            let approval::State::Pending { approve_by } = approval.state else { continue };
+            let plan = approval.plan;
+            waiting.push(WaitingRun {
+                approval_id: id.to_string(),
+                run_id: plan.run.to_string(),
+                schedule_id: plan.schedule.to_string(),
+                schedule_name: None,
+                agent: plan.agent.as_ref().map(ToString::to_string),
+                approve_by: rfc3339(approve_by),
+            });
         }
-        Ok(pending)
+        Ok(waiting)
     }
 
     async fn paused_by_system(&self) -> Result<Vec<String>, Error> {
@@ -210,21 +268,21 @@ impl Engine {
         Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
     }
 
-    /// The schedule that is due next, and when.
-    async fn next_due(&self) -> Result<Option<NextDue>, Error> {
+    /// The next schedules that are due, and when.
+    async fn upcoming(&self) -> Result<Vec<NextDue>, Error> {
         let due = self
             .store
             .list_due(Due {
                 noun: Noun::Progress.name(),
                 after: BEFORE_ALL_DUE,
                 until_us: i64::MAX,
-                limit: 1,
+                limit: UPCOMING_MAX,
             })
             .await;
-        let first = due.map_err(errors::store)?.into_iter().next();
-        Ok(first.and_then(|item| {
+        let next = due.map_err(errors::store)?.into_iter().filter_map(|item| {
             let at = rfc3339(Timestamp::from_micros(item.due_us?));
-            Some(NextDue { schedule_id: item.id, at })
-        }))
+            Some(NextDue { schedule_id: item.id, schedule_name: None, at })
+        });
+        Ok(next.collect())
     }
 }

@@ -11,7 +11,7 @@ use kernel::run::{Origin, Run};
 use kernel::slot::Source;
 use kernel::{EventBody, Noun, RunId, Timestamp, run};
 use ledger::EntryRef;
-use store::{PAGE_ENTRIES_MAX, Store};
+use store::{PAGE_ENTRIES_MAX, Page, Store};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::commit::codec;
@@ -36,16 +36,8 @@ pub(crate) struct Feed {
 
 impl Feed {
     pub(crate) async fn tail(&self, request: LedgerTail) -> Result<Events, Error> {
-        let limit = page_size(request.limit)?;
-        let store = &*self.store;
-        let size = store.head().await.map_err(errors::store)?.size();
-        let after = request.after.unwrap_or(size.saturating_sub(limit as u64));
-        if size <= after && 0 < request.wait_ms {
-            let wait = Duration::from_millis(request.wait_ms.min(WAIT_MS_MAX).into());
-            // After a timeout the page is empty.
-            let _ = timeout(wait, store.wait_for_entries_after(after)).await;
-        }
-        let page = store.entries(after, limit).await.map_err(errors::store)?;
+        let LedgerTail { after, limit, wait_ms } = request;
+        let (page, after) = self.page(after, page_size(limit)?, wait_ms).await?;
         let mut events = Vec::with_capacity(page.len());
         let mut bytes = 0;
         for fields in page.iter() {
@@ -57,6 +49,24 @@ impl Feed {
         }
         let cursor = events.last().map_or(after, |event| event.seq);
         Ok(Events { events, cursor })
+    }
+
+    /// The entries after a position, or the last ones, and the position. Waits for one if none follows it.
+    pub(crate) async fn page(
+        &self,
+        after: Option<u64>,
+        limit: usize,
+        wait_ms: u32,
+    ) -> Result<(Page, u64), Error> {
+        let store = &*self.store;
+        let size = store.head().await.map_err(errors::store)?.size();
+        let after = after.unwrap_or(size.saturating_sub(limit as u64));
+        if size <= after && 0 < wait_ms {
+            let wait = Duration::from_millis(wait_ms.min(WAIT_MS_MAX).into());
+            // After a timeout the page is empty.
+            let _ = timeout(wait, store.wait_for_entries_after(after)).await;
+        }
+        Ok((store.entries(after, limit).await.map_err(errors::store)?, after))
     }
 
     pub(crate) async fn wait_for_changes(&self, request: WaitForChanges) -> Result<Changes, Error> {

@@ -6,6 +6,7 @@ use calendar::cron::{InvalidCron, ParsedCron, Problem};
 use calendar::{Calendar, Cron, Dst, EVERY_MIN, Fold, Gap, SPAN_MAX, START_US, Span};
 use calendar::{Hint, InvalidInstant, InvalidSpan, InvalidTimes, UnknownZone};
 use calendar::{Trigger, Weekdays, Zone};
+use kernel::Timestamp;
 
 /// A parsed [`When`].
 #[derive(Debug)]
@@ -52,6 +53,18 @@ pub fn parse_instant(text: &str, zone: Option<&Zone>) -> Result<i64, Error> {
             .hint("name its zone, as in `--tz Europe/Berlin`, or add `Z` or an offset"),
         _ => refused(&error),
     })
+}
+
+/// Parses an instant, or a span before now.
+pub(crate) fn parse_since(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
+    let micros = match text.contains(['-', ':']) {
+        true => parse_instant(text, None)?,
+        false => {
+            let span_us = parse_span(text)?.as_millis().saturating_mul(1_000);
+            now.as_micros().saturating_sub(span_us)
+        }
+    };
+    Ok(Timestamp::from_micros(micros))
 }
 
 pub fn parse_span(text: &str) -> Result<Span, Error> {

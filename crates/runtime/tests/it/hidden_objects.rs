@@ -8,8 +8,8 @@ use api::{
     PolicyList, PolicyReplay, Request, RunCancel, RunEvents, RunList, RunRead, RunRetry, RunSettle,
     RunShow, RunWatch, ScheduleAdd, ScheduleAddAll, ScheduleBackfill, ScheduleBackfillEnd,
     ScheduleEdit, ScheduleFire, ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume,
-    ScheduleShow, SetupCheck, StatusShow, Thaw, TokenCreate, TokenList, TokenRevoke, ToolList,
-    WaitForChanges, When, Why,
+    ScheduleShow, SetupCheck, StatusSeen, StatusShow, Thaw, TimelineShow, TokenCreate, TokenList,
+    TokenRevoke, ToolList, WaitForChanges, When, Why,
 };
 use kernel::{Actor, Role};
 use serde_json::{Value, json};
@@ -79,6 +79,7 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
     match request {
         Request::HealthShow(HealthShow {})
         | Request::StatusShow(StatusShow {})
+        | Request::StatusSeen(StatusSeen { until: _ })
         | Request::BudgetList(BudgetList {})
         | Request::ToolList(ToolList {})
         | Request::ConfigReload(ConfigReload {})
@@ -95,6 +96,13 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
         | Request::LeaseRenew(LeaseRenew { note: _ })
         | Request::LedgerExport(LedgerExport { dir: _ })
         | Request::LedgerTail(LedgerTail { after: _, limit: _, wait_ms: _ })
+        | Request::TimelineShow(TimelineShow {
+            after: _,
+            since: _,
+            all: _,
+            limit: _,
+            wait_ms: _,
+        })
         | Request::PolicyReplay(PolicyReplay { since: _, rules: _, posture: _ }) => Vec::new(),
 
         Request::AgentAdd(AgentAdd { name, backend: _, settings: _, look: _ })

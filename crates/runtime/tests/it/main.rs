@@ -41,6 +41,8 @@ mod runs;
 #[cfg(test)]
 mod scope;
 #[cfg(test)]
+mod status;
+#[cfg(test)]
 mod steps;
 #[cfg(test)]
 mod tool_calls;

@@ -45,6 +45,7 @@ pub(crate) fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expecte
     vec![
         ("health", json!({}), Answered, Answered),
         ("status", json!({}), Answered, Answered),
+        ("status.seen", json!({ "until": after(0) }), ROLE, ROLE),
         ("budget.list", json!({}), ROLE, Answered),
         ("tool.list", json!({}), ROLE, Answered),
         ("agent.add", json!({ "name": "mallory", "backend": "builtin" }), ROLE, ROLE),
@@ -94,6 +95,7 @@ pub(crate) fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expecte
         ("token.list", json!({}), ROLE, ROLE),
         ("token.revoke", json!({ "id": "tok_00064b4b6d9a4000000000000000000a" }), ROLE, ROLE),
         ("ledger.tail", json!({}), ROLE, Answered),
+        ("timeline", json!({}), ROLE, Answered),
         ("news", json!({ "about": [eve.schedule] }), Hidden, Answered),
         ("ledger.checkpoint", json!({}), ROLE, ROLE),
         ("ledger.export", json!({}), ROLE, ROLE),

@@ -45,7 +45,7 @@ pub(super) fn parse_keys(vkeys: &[String]) -> Result<Vec<VerifyingKey>, Error> {
     }
     vkeys.iter().map(|vkey| VerifyingKey::parse(vkey)).collect::<Result<_, _>>().map_err(|error| {
         Error::new(Code::InvalidInput, format!("invalid public key: {error}"))
-            .hint("`midwatch status` shows the public key of a ledger")
+            .hint("`midwatch status --all` shows the public key of a ledger")
     })
 }
 

@@ -108,7 +108,7 @@ fn line(row: &[String], shown: &[(usize, usize)]) -> String {
 }
 
 /// The text, cut off so that it fits.
-fn cut(text: &str, width: usize) -> String {
+pub(in crate::cli) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

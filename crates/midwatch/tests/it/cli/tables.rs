@@ -4,7 +4,9 @@ use std::fs::OpenOptions;
 
 use crate::support::world::World;
 
-const LISTS: [&[&str]; 8] = [
+const LISTS: [&[&str]; 10] = [
+    &["status"],
+    &["timeline"],
     &["schedule", "list"],
     &["run", "list"],
     &["approval", "list"],

@@ -80,6 +80,9 @@ fn run_can_be_cancelled_on_a_full_disk() {
     let refused = (0..60).find(|number| add(*number).code != Some(0));
     assert!(refused.is_some(), "the disk was never full");
     assert_eq!(state(), "running");
+    let page = world.ok(&["status"]);
+    let full = "ATTENTION      nothing can be recorded, so no run starts: the disk is full";
+    assert!(page.contains(full), "{page}");
     let cancelled = world.json(&["run", "cancel", &id]);
     assert_eq!((&cancelled["changed"], &cancelled["recorded"]), (&true.into(), &false.into()));
     let pid = std::fs::read_to_string(&pid_file).unwrap();
@@ -89,6 +92,7 @@ fn run_can_be_cancelled_on_a_full_disk() {
     let room = (100..200).find(|number| add(*number).code == Some(0));
     assert!(room.is_some(), "there was never free space again");
     world.wait_for_state(&id, "cancelled");
+    assert!(!world.ok(&["status"]).contains("the disk is full"));
     daemon.stop();
     world.verified();
 }

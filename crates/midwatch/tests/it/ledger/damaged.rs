@@ -35,7 +35,7 @@ fn check(history: &World, sql: &str) {
     let status = world.json(&["status"]);
     assert!(status["log"]["stopped"].is_string(), "{sql}: {status}");
     assert_eq!(status["watch"]["pid"], daemon.pid(), "{sql}: {status}");
-    assert!(world.ok(&["status"]).contains("STOPPED"), "{sql}");
+    assert!(world.ok(&["status"]).contains("ATTENTION      the store is stopped"), "{sql}");
     let doctor = world.run(&["--json", "doctor"]);
     assert_eq!(doctor.code, Some(1), "{sql}: {doctor:?}");
 
@@ -52,7 +52,7 @@ fn check(history: &World, sql: &str) {
     for arguments in REFUSED.into_iter().chain([&["ledger", "checkpoint"][..]]) {
         world.refused(arguments, "log_damaged", 4);
     }
-    assert!(world.ok(&["status"]).contains("STOPPED"), "{sql}");
+    assert!(world.ok(&["status"]).contains("ATTENTION      the store is stopped"), "{sql}");
     assert_eq!(world.run(&["doctor"]).code, Some(1), "{sql}");
     assert_eq!(world.agents(), agents, "{sql}");
     assert_eq!(rows(&world), after, "{sql}");
@@ -179,6 +179,6 @@ fn command_without_a_daemon_reads_a_damaged_ledger_and_refuses_changes() {
         world.refused(arguments, "log_damaged", 4);
     }
     assert_eq!(world.agents(), agents);
-    assert!(world.ok(&["status"]).contains("STOPPED"));
+    assert!(world.ok(&["status"]).contains("ATTENTION      the store is stopped"));
     assert_eq!(rows(&world), before);
 }

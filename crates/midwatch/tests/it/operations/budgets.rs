@@ -57,7 +57,9 @@ fn check_money_budget(mut world: World) {
     let status = world.json(&["status"]);
     let until = status["budget"]["until"].as_str().unwrap();
     let page = world.ok(&["status", "--utc"]);
-    assert!(page.contains(&format!("used up until {until}: money of installation")), "{page}");
+    let used_up =
+        "ATTENTION      today's budget of money is used up (0.50 of 0.50); nothing starts before";
+    assert!(page.contains(&format!("{used_up} {until}")), "{page}");
     let page = world.ok(&["status", "--budgets", "--utc"]);
     let line = page.lines().find(|line| line.contains("money") && line.contains("installation"));
     let words: Vec<&str> = line.unwrap().split_whitespace().collect();

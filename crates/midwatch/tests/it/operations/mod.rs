@@ -1,5 +1,6 @@
 //! Running the daemon: start, backup, reload, storage, budgets, freeze, notifications, crashes.
 
+mod attention;
 mod backup;
 mod budgets;
 mod crash;

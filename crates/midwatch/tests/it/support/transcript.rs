@@ -69,11 +69,12 @@ pub(crate) fn normalize(world: &World, text: &str) -> String {
     let text = text.replace(&world.root().display().to_string(), "[ROOT]");
     let text = text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
     let text = text.replace(calendar::tzdata_version(), "[TZDATA]");
-    let text = replace_local_times(&text);
     let mut rest = text.as_str();
     let mut out = String::with_capacity(rest.len());
     while let Some(first) = rest.chars().next() {
-        let (text, length) = match PATTERNS.iter().find_map(|pattern| pattern.find(&out, rest)) {
+        let local = local_time(&out, rest).map(|length| ("[WHEN]", length));
+        let found = || PATTERNS.iter().find_map(|pattern| pattern.find(&out, rest));
+        let (text, length) = match local.or_else(found) {
             Some(found) => found,
             None => (&rest[..first.len_utf8()], first.len_utf8()),
         };
@@ -83,33 +84,19 @@ pub(crate) fn normalize(world: &World, text: &str) -> String {
     out
 }
 
-/// Replaces `18 Nov 03:00:00 (5m ago)` and the like.
-fn replace_local_times(text: &str) -> String {
-    let is_time = |word: &str| {
-        let parts: Vec<&str> = word.split(':').collect();
-        parts.len() == 3 && parts.iter().all(|it| it.len() == 2 && it.parse::<u8>().is_ok())
-    };
-    let lines = text.split('\n').map(|line| {
-        let words: Vec<&str> = line.split(' ').collect();
-        let mut kept: Vec<&str> = Vec::new();
-        let mut words = words.into_iter().peekable();
-        while let Some(word) = words.next() {
-            if !is_time(word.trim_end_matches([',', ';'])) || kept.len() < 2 {
-                kept.push(word);
-                continue;
-            }
-            kept.truncate(kept.len() - 2);
-            kept.push("[LOCAL]");
-            match words.peek() {
-                Some(next) if next.starts_with("(now)") => drop(words.next()),
-                // `(in 5m)` or `(5m ago)`
-                Some(next) if next.starts_with('(') => drop(words.nth(1)),
-                _ => {}
-            }
-        }
-        kept.join(" ")
-    });
-    lines.collect::<Vec<_>>().join("\n")
+/// The length of a local time with its distance from now, such as `18 Nov 03:00:00 (5m ago)`.
+fn local_time(before: &str, rest: &str) -> Option<usize> {
+    const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
+    let (day, after) = rest.split_once(' ')?;
+    let (month, time) = after.split_once(' ')?;
+    let is_day = !day.is_empty() && day.len() <= 2 && day.chars().all(is_digit);
+    let is_month = month.len() == 3 && MONTHS.contains(month);
+    let is_new_word = !before.ends_with(is_digit);
+    let clock = pattern("", "", "dd:dd:dd").find("", time)?.1;
+    let length = day.len() + month.len() + 2 + clock;
+    let distance = rest[length..].strip_prefix(" (").and_then(|text| text.split_once(')'));
+    let distance = distance.map_or(0, |(text, _)| " (".len() + text.len() + ")".len());
+    (is_day && is_month && is_new_word).then_some(length + distance)
 }
 
 /// A varying part of an output. In `shape`, `d` is a digit, `x` a hexadecimal digit, `b` a base64 character,

@@ -1,0 +1,101 @@
+//! The timeline: the events of the ledger as sentences, with the names of their schedules.
+
+use std::collections::BTreeMap;
+
+use api::{Error, Serve, Timeline, TimelineLine, TimelineShow};
+use kernel::run::Run;
+use kernel::timeline::{Subject, line};
+use kernel::{RunId, Timestamp};
+use ledger::EntryRef;
+
+use crate::commit::caller::Caller;
+use crate::commit::codec;
+use crate::commit::rows::row_key;
+use crate::engine::Engine;
+use crate::errors;
+use crate::pages::page_size;
+use crate::schedule::trigger;
+use crate::timestamps::rfc3339;
+
+/// When the timeline begins if the caller does not say.
+const SINCE_DEFAULT: &str = "24h";
+/// What a line is about that belongs to no schedule, agent or tool.
+const INSTALLATION: &str = "midwatch";
+
+impl Serve<TimelineShow> for Engine {
+    async fn serve(&self, _: &Caller, request: TimelineShow) -> Result<Timeline, Error> {
+        let TimelineShow { after, since, all, limit, wait_ms } = request;
+        let after = match after {
+            Some(after) => after,
+            None => {
+                let since = since.as_deref().unwrap_or(SINCE_DEFAULT);
+                self.feed.position_before(trigger::parse_since(since, self.time.now())?).await?
+            }
+        };
+        let (page, after) = self.feed.page(Some(after), page_size(limit)?, wait_ms).await?;
+        let mut lines = Vec::with_capacity(page.len());
+        for fields in page.iter() {
+            lines.extend(describe(&fields, all)?);
+        }
+        self.name_lines(&mut lines).await?;
+        let cursor = page.last_seq().unwrap_or(after);
+        let size = self.store.head().await.map_err(errors::store)?.size();
+        Ok(Timeline { lines, cursor, more: cursor < size })
+    }
+}
+
+impl Engine {
+    /// Adds the schedules of runs, and the names of schedules; a removed one has only its id.
+    async fn name_lines(&self, lines: &mut [TimelineLine]) -> Result<(), Error> {
+        let mut runs: Vec<RunId> =
+            lines.iter().filter_map(|line| line.run_id.as_ref()?.parse().ok()).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        let keys: Vec<_> = runs.iter().map(row_key::<Run>).collect();
+        let rows = self.transactions.load(&keys).await?;
+        let schedules: BTreeMap<&str, String> = runs
+            .iter()
+            .filter_map(|id| Some((id.as_str(), rows.get::<Run>(id)?.schedule.to_string())))
+            .collect();
+        for line in lines.iter_mut() {
+            let of_run = line.run_id.as_deref().and_then(|id| schedules.get(id)).cloned();
+            line.schedule_id = line.schedule_id.take().or(of_run);
+        }
+        let ids = lines.iter().filter_map(|line| line.schedule_id.as_deref());
+        let names = self.schedule_names(ids).await?;
+        for line in lines {
+            if let Some(id) = &line.schedule_id {
+                line.about.clone_from(names.get(id).unwrap_or(id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The line of an entry, unless it is bookkeeping that is hidden. It is made from the facts alone, without private fields.
+fn describe(fields: &EntryRef<'_>, all: bool) -> Result<Option<TimelineLine>, Error> {
+    let body = codec::decode_facts(fields)?;
+    let told = line(&body, fields.actor);
+    if told.is_bookkeeping && !all {
+        return Ok(None);
+    }
+    let (mut schedule_id, mut run_id, mut about) = (None, None, INSTALLATION.to_owned());
+    match told.subject {
+        Subject::Schedule(id) => schedule_id = Some(id.to_string()),
+        Subject::Run(id) => run_id = Some(id.to_string()),
+        Subject::Agent(name) => about = name.to_string(),
+        Subject::Tool(name) => about = name.to_string(),
+        Subject::Installation => {}
+    }
+    Ok(Some(TimelineLine {
+        seq: fields.seq,
+        at: rfc3339(Timestamp::from_micros(fields.ts_us)),
+        kind: fields.kind.to_owned(),
+        actor: fields.actor.to_owned(),
+        about,
+        schedule_id,
+        run_id,
+        approval_id: told.approval.map(ToString::to_string),
+        text: told.text,
+    }))
+}
