@@ -9,6 +9,7 @@ mod approval;
 mod authority;
 mod call;
 mod config;
+mod daemon;
 pub mod display;
 mod error;
 pub mod json;
@@ -45,6 +46,7 @@ pub use config::{
     ActiveConfigValues, ConfigReload, ConfigReloaded, ConfigShow, ConfigValue, Finding, Reloaded,
     SetupCheck, SetupChecked,
 };
+pub use daemon::{DaemonStop, DaemonStopping};
 pub use error::{Code, Error};
 pub use ledger::{
     Changes, Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint,
@@ -66,7 +68,8 @@ pub use schedule::{
     ScheduleAddAll, ScheduleAdded, ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled,
     ScheduleEdit, ScheduleEdited, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
     SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
-    ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, StoredAction, Terms, When, Why,
+    ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, StartObstacle, StoredAction, Terms,
+    When, Why,
 };
 pub use status::{
     Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Health, HealthShow,
@@ -143,6 +146,8 @@ requests! {
     Freeze              "freeze"                AuthorityChanged   | people, at_once                   | Operator   | nothing               | -;
     Thaw                "thaw"                  AuthorityChanged   | people                            | Maintainer | nothing               | -;
     LeaseRenew          "lease.renew"           AuthorityChanged   | people                            | Operator   | nothing               | -;
+
+    DaemonStop          "daemon.stop"           DaemonStopping     | people, at_once                   | Operator   | nothing               | -;
 
     PolicyDecide        "policy.decide"         PolicyDecided      | read "schedule.read"              | Observer   | itself                | -;
     PolicyExplain       "policy.explain"        PolicyExplained    | read "schedule.read"              | Observer   | own_run(run)          | Run(run);

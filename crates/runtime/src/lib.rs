@@ -33,6 +33,7 @@ mod notify;
 mod pages;
 mod schedule;
 mod secrets;
+mod shutdown;
 mod timestamps;
 mod wire;
 

@@ -2,10 +2,10 @@
 
 use api::{
     Action, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, AgentTest, ApprovalDecide,
-    ApprovalList, ApprovalShow, BudgetList, Call, Code, ConfigReload, ConfigShow, EventPublish,
-    EventTrigger, Freeze, Handle, HealthShow, LeaseRenew, LedgerCheckpoint, LedgerExport,
-    LedgerRebuild, LedgerTail, PolicyDecide, PolicyExplain, PolicyReplay, Request, RunCancel,
-    RunEvents, RunList, RunRead, RunRetry, RunSettle, RunShow, RunWatch, ScheduleAdd,
+    ApprovalList, ApprovalShow, BudgetList, Call, Code, ConfigReload, ConfigShow, DaemonStop,
+    EventPublish, EventTrigger, Freeze, Handle, HealthShow, LeaseRenew, LedgerCheckpoint,
+    LedgerExport, LedgerRebuild, LedgerTail, PolicyDecide, PolicyExplain, PolicyReplay, Request,
+    RunCancel, RunEvents, RunList, RunRead, RunRetry, RunSettle, RunShow, RunWatch, ScheduleAdd,
     ScheduleAddAll, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire,
     ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow, SetupCheck,
     StatusShow, Thaw, TokenCreate, TokenList, TokenRevoke, ToolList, WaitForChanges, When, Why,
@@ -88,6 +88,7 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
         | Request::Freeze(Freeze { note: _ })
         | Request::Thaw(Thaw { note: _ })
         | Request::LeaseRenew(LeaseRenew { note: _ })
+        | Request::DaemonStop(DaemonStop { now: _, wait: _ })
         | Request::LedgerExport(LedgerExport { dir: _ })
         | Request::LedgerTail(LedgerTail { after: _, limit: _, wait_ms: _ })
         | Request::PolicyReplay(PolicyReplay { since: _, rules: _, posture: _ }) => Vec::new(),

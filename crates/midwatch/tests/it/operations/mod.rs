@@ -7,5 +7,6 @@ mod logs;
 mod notifications;
 mod reload;
 mod startup_checks;
+mod stop;
 mod storage;
 mod wrong_clock;

@@ -28,14 +28,13 @@ use kernel::agent::AgentName;
 use serde::Serialize;
 
 use crate::access::send;
+use crate::cli::NOTHING_TO_DO;
 use crate::cli::promptyoself::settings::Letta;
 use crate::cli::promptyoself::{registered_agents, schedules};
 use crate::context::Context;
 use crontab::SkipReason;
 use plan::{CrontabContext, Plan, Planned, Skipped, SourcePosition, plan};
 
-/// The exit code if nothing can be imported.
-const NOTHING_TO_DO: u8 = 10;
 /// The default agent, and how to register it.
 const DEFAULT_AGENT: &str = "cron";
 const AGENT_HINT: &str = "register an agent that runs each line as cron did: `midwatch agent add cron \
