@@ -1,5 +1,4 @@
 //! Stopping the daemon: what it waits for, what it cuts off, who may stop it, and what its terminal shows.
-#![expect(clippy::disallowed_methods, reason = "the tests start the real program")]
 
 use std::fs;
 use std::io::{Read, Write};
