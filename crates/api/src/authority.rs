@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Run;
 use crate::words::words;
 
 words! {
@@ -82,4 +83,7 @@ pub struct AuthorityChanged {
     pub changed: bool,
     /// False for a freeze that is in effect, but that the ledger does not have yet.
     pub recorded: bool,
+    /// The runs that waited for approval only because the lease had expired, and that the renewal queues again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub released: Vec<Run>,
 }

@@ -10,6 +10,7 @@ mod authority;
 mod call;
 mod cleanup;
 mod config;
+mod daemon;
 pub mod display;
 mod error;
 pub mod json;
@@ -49,6 +50,7 @@ pub use config::{
     ActiveConfigValues, ConfigReload, ConfigReloaded, ConfigShow, ConfigValue, Finding, Reloaded,
     SetupCheck, SetupChecked,
 };
+pub use daemon::{DaemonStop, DaemonStopping};
 pub use error::{Code, Error};
 pub use ledger::{
     Changes, Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint,
@@ -74,7 +76,8 @@ pub use schedule::{
     ScheduleAddAll, ScheduleAdded, ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled,
     ScheduleEdit, ScheduleEdited, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
     SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
-    ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, StoredAction, Terms, When, Why,
+    ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, StartObstacle, StoredAction, Terms,
+    When, Why,
 };
 pub use status::{
     Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Failures, Health,
@@ -154,6 +157,8 @@ requests! {
     Freeze              "freeze"                AuthorityChanged   | people, at_once                   | Operator   | nothing               | -;
     Thaw                "thaw"                  AuthorityChanged   | people                            | Maintainer | nothing               | -;
     LeaseRenew          "lease.renew"           AuthorityChanged   | people                            | Operator   | nothing               | -;
+
+    DaemonStop          "daemon.stop"           DaemonStopping     | people, at_once                   | Operator   | nothing               | -;
 
     PolicyDecide        "policy.decide"         PolicyDecided      | read "schedule.read"              | Observer   | itself                | -;
     PolicyExplain       "policy.explain"        PolicyExplained    | read "schedule.read"              | Observer   | own_run(run)          | Run(run);

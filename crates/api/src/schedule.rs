@@ -9,6 +9,18 @@ use crate::Payload;
 use crate::words::words;
 
 words! {
+    /// What keeps a queued run from starting.
+    pub enum StartObstacle "obstacle" {
+        /// No daemon is running.
+        NoDaemon "no_daemon",
+        /// The daemon is stopping.
+        Stopping "stopping",
+        /// The installation is frozen.
+        Frozen "frozen",
+    }
+}
+
+words! {
     pub enum ScheduleStatus "status" {
         Active "active",
         Paused "paused",
@@ -627,6 +639,9 @@ pub struct ScheduleRemoved {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleFired {
     pub run: crate::Run,
+    /// Why the run does not start for now, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<StartObstacle>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

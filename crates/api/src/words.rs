@@ -188,6 +188,7 @@ mod tests {
         check(FingerprintCheck::ALL, &["as_it_was", "changed"]);
         check(ScheduleStatus::ALL, &["active", "paused", "ended"]);
         check(LeaseState::ALL, &["full", "ask", "paused"]);
+        check(StartObstacle::ALL, &["no_daemon", "stopping", "frozen"]);
         check(Posture::ALL, &["strict-prod", "staging", "debug"]);
         check(Role::ALL, &["observer", "runner", "operator", "maintainer"]);
         let roles = ["observer", "runner", "operator", "maintainer", "system"];

@@ -19,11 +19,11 @@ use crate::installation::CLOCK_ERROR_US_MAX;
 use crate::noun::NounState;
 use crate::policy_decision::{PolicyDecision, Request};
 use crate::principal::Principal;
-use crate::run::Cause;
+use crate::run::{Cause, LEASE_RULE};
 use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
 use crate::{EventBody, RunId, ScheduleId};
-pub use decide::{ApprovalContext, Command, Refusal, Signed, decide, expire};
+pub use decide::{ApprovalContext, Command, Refusal, Signed, decide, expire, release};
 pub use event::{
     Assented, Consumed, Decided, Decision, DenialStreak, Event, Lapsed, Requested, Signature,
 };
@@ -153,6 +153,8 @@ pub enum LapseReason {
     RunEnded,
     /// The policy no longer requires approval.
     NotNeeded,
+    /// Only the expired lease had required approval, and a human renewed it. Its run is queued again.
+    LeaseRenewed,
 }
 
 /// Why an approval does not allow a run to start.
@@ -262,6 +264,14 @@ impl Approval {
         Requirements::of(&self.ruling, &self.authors, &self.agent_authors)
     }
 
+    /// Whether it is pending, and nothing but the expired lease required it: then the lease comes first in its ruling.
+    pub fn is_asked_only_by_lease(&self) -> bool {
+        let is_external = self.plan.tier == Tier::External;
+        matches!(self.state, State::Pending { .. })
+            && !is_external
+            && self.ruling.rules.first().is_some_and(|rule| rule == LEASE_RULE)
+    }
+
     /// The decisions of everyone who approved, in order.
     pub fn approving_decisions(&self) -> impl Iterator<Item = &Decision> {
         self.assents.iter().chain(&self.decision).filter(|decision| decision.is_approved)
@@ -338,7 +348,9 @@ impl Approval {
             State::Lapsed(LapseReason::Changed) => "was for a plan that has changed".to_owned(),
             State::Lapsed(LapseReason::Unsigned) => "has an invalid signature".to_owned(),
             State::Lapsed(LapseReason::RunEnded) => "was closed because its run ended".to_owned(),
-            State::Lapsed(LapseReason::NotNeeded) => "is no longer needed".to_owned(),
+            State::Lapsed(LapseReason::NotNeeded | LapseReason::LeaseRenewed) => {
+                "is no longer needed".to_owned()
+            }
         }
     }
 }
@@ -375,7 +387,7 @@ impl State {
             State::Lapsed(LapseReason::Changed) => "changed",
             State::Lapsed(LapseReason::Unsigned) => "unsigned",
             State::Lapsed(LapseReason::RunEnded) => "cancelled",
-            State::Lapsed(LapseReason::NotNeeded) => "not_needed",
+            State::Lapsed(LapseReason::NotNeeded | LapseReason::LeaseRenewed) => "not_needed",
         }
     }
 }

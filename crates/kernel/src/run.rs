@@ -17,7 +17,7 @@ use std::ops::Not;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
-use crate::approval;
+use crate::approval::{self, LapseReason};
 use crate::budget::{Charge, Reservation, Spent, Usage};
 use crate::id::timed_id;
 use crate::money::{Money, Price};
@@ -316,6 +316,11 @@ fn apply_approval_event(run: Option<Run>, id: &ApprovalId, event: &approval::Eve
         }
         approval::Event::Decided(_) => run.pending_ask_agent = None,
         approval::Event::Assented(_) => {}
+        approval::Event::Lapsed(lapsed) if lapsed.why == LapseReason::LeaseRenewed => {
+            run.state = State::Queued { from: lapsed.at };
+            run.queued_again_at = Some(lapsed.at);
+            (run.approval, run.pending_ask_agent) = (None, None);
+        }
         approval::Event::Consumed(_) | approval::Event::Lapsed(_) => {}
     }
     Some(run)

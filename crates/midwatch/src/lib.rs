@@ -14,6 +14,7 @@ pub mod logs;
 pub mod manual;
 pub mod output;
 pub mod reconnecting_client;
+pub(crate) mod run_text;
 pub mod secret;
 pub mod storage;
 pub(crate) mod terminal_escape;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use calendar::{CivilTime, Zone, format_instant, parse_instant};
+use runtime::{Clock, SystemClock};
 
 /// Columns of a line if neither `COLUMNS` nor a terminal says how many there are.
 const WIDTH_DEFAULT: usize = 80;
@@ -29,6 +30,12 @@ impl View {
     pub fn new(environment: &BTreeMap<String, String>, utc: bool, now_us: i64) -> View {
         let zone = (!utc).then(|| local_zone(environment));
         View { width: width(environment), now_us, zone }
+    }
+
+    /// The same view at the present time, for a process that prints for long.
+    #[must_use]
+    pub fn at_now(&self) -> View {
+        View { now_us: SystemClock.now().as_micros(), ..self.clone() }
     }
 
     /// A view of this width in a zone.
@@ -57,6 +64,17 @@ impl View {
         let month = month.copied().unwrap_or_default();
         let year = if year == year_now { String::new() } else { format!(" {year}") };
         format!("{day} {month}{year} {hour:02}:{minute:02}:{second:02}")
+    }
+
+    /// The time of day of an RFC 3339 instant: `14:00:03`; the exact time with `--utc`.
+    pub fn time_of_day(&self, instant: &str) -> String {
+        match (&self.zone, parse_instant(instant, None)) {
+            (Some(zone), Ok(at_us)) => {
+                let CivilTime { hour, minute, second, .. } = zone.wall_time(at_us).civil();
+                format!("{hour:02}:{minute:02}:{second:02}")
+            }
+            (None, _) | (_, Err(_)) => instant.to_owned(),
+        }
     }
 
     /// How far an instant is from now: `5m ago`, `in 3h20m`, `now`.

@@ -34,6 +34,7 @@ mod pages;
 mod retention;
 mod schedule;
 mod secrets;
+mod shutdown;
 mod timestamps;
 mod wire;
 

@@ -52,7 +52,9 @@ pub(crate) fn approval_state(state: approval::State) -> ApprovalState {
         approval::State::Lapsed(LapseReason::Changed) => ApprovalState::Changed,
         approval::State::Lapsed(LapseReason::Unsigned) => ApprovalState::Unsigned,
         approval::State::Lapsed(LapseReason::RunEnded) => ApprovalState::Cancelled,
-        approval::State::Lapsed(LapseReason::NotNeeded) => ApprovalState::NotNeeded,
+        approval::State::Lapsed(LapseReason::NotNeeded | LapseReason::LeaseRenewed) => {
+            ApprovalState::NotNeeded
+        }
     }
 }
 
@@ -158,6 +160,7 @@ mod tests {
             LapseReason::Unsigned,
             LapseReason::RunEnded,
             LapseReason::NotNeeded,
+            LapseReason::LeaseRenewed,
         ] {
             let state = approval::State::Lapsed(reason);
             assert_eq!(approval_state(state).as_str(), state.name());

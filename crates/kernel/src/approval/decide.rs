@@ -4,11 +4,11 @@ use super::event::{Assented, Decided, Decision, DenialStreak, Event, Lapsed, Sig
 use super::{Approval, EXECUTE_WITHIN_US, LapseReason, State};
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
-use crate::authority::Authority;
+use crate::authority::{Authority, Lease, LeaseState};
 use crate::principal::Principal;
 use crate::run::{self, Cause, RunContext};
 use crate::schedule::check_note;
-use crate::time::Timestamp;
+use crate::time::{Now, Timestamp};
 use crate::{ApprovalId, EventBody};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +147,32 @@ pub fn expire(context: ApprovalContext<'_>) -> Vec<EventBody> {
         Some(cause) => context.lapse(LapseReason::Expired, None, cause),
         None => Vec::new(),
     }
+}
+
+/// Withdraws an approval that only the lease required, once a human has renewed the lease. Its run is queued again, and its
+/// start is decided afresh. Returns no events for any other approval.
+pub fn release(
+    context: ApprovalContext<'_>,
+    authority: &Authority,
+    lease: Lease,
+    clock: Timestamp,
+) -> Vec<EventBody> {
+    let ApprovalContext { id, approval, run_context, .. } = context;
+    let now = run_context.now;
+    let is_full = authority.lease_state(lease, Now { clock, latest: now }) == LeaseState::Full;
+    let is_open = approval.is_asked_only_by_lease() && approval.expiry_cause(now).is_none();
+    if !is_full || !is_open || run_context.run.state != run::State::Parked {
+        return Vec::new();
+    }
+    let lapsed = Lapsed {
+        run: approval.plan.run.clone(),
+        why: LapseReason::LeaseRenewed,
+        by: authority.renewed.as_ref().map(|renewed| renewed.by.clone()),
+        frees: run_context.run.pending_ask_agent.clone(),
+        changed: Vec::new(),
+        at: now,
+    };
+    vec![EventBody::Approval(id.clone(), Event::Lapsed(lapsed))]
 }
 
 impl ApprovalContext<'_> {

@@ -161,6 +161,9 @@ impl NounEvent for Event {
                 let agent = streak.map(|it| ChangedRow::existing::<Agent>(&it.agent));
                 [approval(), run].into_iter().chain(agent).collect()
             }
+            Event::Lapsed(Lapsed { why: LapseReason::LeaseRenewed, run, .. }) => {
+                vec![approval(), ChangedRow::existing::<Run>(run)]
+            }
             Event::Assented(_) | Event::Consumed(_) | Event::Lapsed(_) => vec![approval()],
         }
     }

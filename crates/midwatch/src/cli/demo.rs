@@ -2,20 +2,17 @@
 
 use std::process::ExitCode;
 
-use api::{
-    Action, AgentAdd, Code, Error, Event, LIST_ITEMS_MAX, LedgerTail, ScheduleAdd, ScheduleAdded,
-    When,
-};
+use api::{Action, AgentAdd, Code, Error, ScheduleAdd, ScheduleAdded, When};
 use tokio::select;
 use tokio::sync::oneshot;
 
+use super::support::narrate::narrate;
 use crate::access::send;
 use crate::context::{Context, display_path};
 use crate::daemon;
 use crate::environment;
 
 const EVERY: &str = "10s";
-const WAIT_MS: u32 = 20_000;
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let directory = tempfile::Builder::new().prefix("midwatch-demo-").tempdir();
@@ -34,7 +31,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let (ready, is_ready) = oneshot::channel();
     let narrated = async {
         match is_ready.await {
-            Ok(()) => narrate(&context).await,
+            Ok(()) => add_and_narrate(&context).await,
             // The daemon failed to start; its own error is returned below.
             Err(_) => std::future::pending().await,
         }
@@ -47,7 +44,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
 }
 
 /// Adds the schedule and prints what happens, until stdout closes.
-async fn narrate(context: &Context) -> Result<(), Error> {
+async fn add_and_narrate(context: &Context) -> Result<(), Error> {
     let added = add_schedule(context).await?;
     let data = display_path(context.directory.path());
     let _ = context.output.show_line(&added, |added| {
@@ -58,19 +55,7 @@ async fn narrate(context: &Context) -> Result<(), Error> {
             added.schedule.describe,
         )
     });
-    let mut after = None;
-    loop {
-        let request = LedgerTail { after, limit: Some(LIST_ITEMS_MAX), wait_ms: WAIT_MS };
-        let page = send(context, request).await?;
-        after = Some(page.cursor);
-        for event in page.events {
-            if let Some(line) = render(&event)
-                && context.output.show_line(&event, |_| line).is_err()
-            {
-                return Ok(());
-            }
-        }
-    }
+    narrate(context).await
 }
 
 async fn add_schedule(context: &Context) -> Result<ScheduleAdded, Error> {
@@ -87,19 +72,4 @@ async fn add_schedule(context: &Context) -> Result<ScheduleAdded, Error> {
         ..ScheduleAdd::default()
     };
     send(context, schedule).await
-}
-
-/// The line of an event; the demo skips most kinds.
-fn render(event: &Event) -> Option<String> {
-    let (at, id) = (&event.at, &event.id);
-    let text = |pointer| event.body.pointer(pointer).and_then(|value| value.as_str());
-    match event.kind.as_str() {
-        "run.queued" => Some(format!("{at}  the schedule fires: {id}")),
-        "run.started" => Some(format!("{at}  started (logged first)")),
-        "run.ended" => {
-            let output = event.private_fields.get("output").map_or("nothing", String::as_str);
-            Some(format!("{at}  {}: \"{output}\"\n", text("/outcome").unwrap_or("ended")))
-        }
-        _ => None,
-    }
 }

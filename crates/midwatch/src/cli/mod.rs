@@ -23,6 +23,7 @@ mod promptyoself;
 mod run;
 mod schedule;
 mod status;
+mod stop;
 mod store;
 mod support;
 mod thaw;
@@ -47,6 +48,8 @@ use crate::view::View;
 use crate::{environment, local_checks, logs};
 use support::command_line::{report, subcommands, usage_error};
 
+/// The exit code of a command that has nothing to do.
+const NOTHING_TO_DO: u8 = 10;
 /// The help heading of the flags that every command takes.
 const COMMON: &str = "Common options";
 
@@ -88,6 +91,7 @@ enum Command {
     Up(up::Up),
     /// Try it out: a daemon in a temporary directory, with a schedule that fires every ten seconds
     Demo,
+    Stop(stop::Stop),
     Status(status::Status),
     Timeline(timeline::Timeline),
     /// Find problems of this installation and explain how to fix them
@@ -225,6 +229,7 @@ async fn run_command(context: &Context, command: Command) -> Result<ExitCode, Er
     match command {
         Command::Up(up) => up::run(context, up).await,
         Command::Demo => demo::run(context).await,
+        Command::Stop(stop) => stop::run(context, stop).await,
         Command::Status(status) => status::run(context, status).await,
         Command::Timeline(timeline) => timeline::run(context, timeline).await,
         Command::Doctor => doctor::run(context).await,

@@ -185,8 +185,8 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         path: "runs.drain",
         doc: "How long runs may continue after the daemon is told to stop; then they are \
-              stopped, too. `0s`: not at all.",
-        default: Raw::text("5s"),
+              cut off. `0s`: not at all.",
+        default: Raw::text("5m"),
         kind: &Ranged {
             field: |config| &mut config.runs.drain,
             min: Duration::from_millis(1),

@@ -67,7 +67,7 @@ fn defaults_are_as_documented() {
         posture: Posture::Staging,
         log: Log { level: Level::Info, file_bytes_max: 10 << 20, files_max: 5 },
         ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
-        runs: Runs { drain: Duration::from_secs(5) },
+        runs: Runs { drain: Duration::from_secs(300) },
         lease: Lease { ask_after: DAY * 14, pause_after: DAY * 28 },
         budget: Budget {
             runs: 50_000,
@@ -133,7 +133,7 @@ fn environment_overrides_file_and_file_overrides_default() {
         "log.files_max = 7 (midwatch.toml:5)",
         "ledger.checkpoint_copy = \"/mnt/copy\" (MIDWATCH_LEDGER_CHECKPOINT_COPY)",
         "ledger.heartbeat = \"60s\" (default)",
-        "runs.drain = \"5s\" (default)",
+        "runs.drain = \"5m\" (default)",
         "lease.ask_after = \"14d\" (default)",
         "lease.pause_after = \"28d\" (default)",
         "budget.runs = 50000 (default)",

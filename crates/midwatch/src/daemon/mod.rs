@@ -9,6 +9,7 @@ mod peer;
 mod process_tree;
 mod service_manager;
 mod socket_server;
+mod stop_progress;
 mod stop_watchdog;
 pub(crate) mod tcp_sockets;
 
@@ -17,9 +18,10 @@ use std::time::Duration;
 
 use api::wire::Hello;
 use api::{Code, Error};
-use futures::future::{FutureExt, join};
+use futures::future::{FutureExt, join, pending};
 use kernel::posture::{Check, Finding};
 use mcp::Server;
+use runtime::Engine;
 use serde::Serialize;
 use tokio::select;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -30,6 +32,7 @@ use tracing::{error, info, warn};
 use transport::connect;
 
 use self::http::HttpListener;
+use self::stop_progress::StopProgress;
 use self::stop_watchdog::StopWatchdog;
 use crate::access::directory_in_use;
 use crate::config::Config;
@@ -61,6 +64,8 @@ pub struct Ready {
 pub struct Start {
     /// Start even if the clock seems to be wrong.
     pub accept_clock: bool,
+    /// Say on stdout what a stop waits for.
+    pub narrates: bool,
 }
 
 /// Runs the daemon until a signal stops it; `ready_sender` is notified when it is ready.
@@ -147,16 +152,21 @@ pub async fn run(
     let served = socket_server::serve(listener, engine.clone(), stopped);
     let served = join(served, serve_http).map(drop).shared();
     let mut stop_watchdog = StopWatchdog::new(loaded.config.runs.drain + STOP_WITHIN);
-    // Stop serving first, so that every acknowledged change is in the ledger before its last entry is signed.
+    // Runs that finish can still be followed and cancelled. Serving ends before the last entry is signed, so that every
+    // acknowledged change comes before it.
     let serve_until_stopped = async {
         let reason = select! {
             reason = stop_requested => reason,
             reason = reopen_logs_on_hangup(&mut hangup_signals) => reason,
+            reason = engine.stop_requested() => reason,
         };
         service_manager::stopping();
         stop_watchdog.stop_requested();
-        stop.send_replace(true);
+        engine.request_stop(reason.clone());
         engine.stop_agent_tests();
+        let progress = StopProgress { context, is_shown: start.narrates };
+        drain_runs(&engine, &stop_watchdog, progress).await;
+        stop.send_replace(true);
         served.clone().await;
         reason
     };
@@ -181,6 +191,30 @@ pub async fn run(
         Err(error) => error!(%error, "daemon failed"),
     }
     result
+}
+
+/// Waits until no run is running: until all have ended or the drain time is over. A second signal cuts them off at once.
+async fn drain_runs(engine: &Engine, stop_watchdog: &StopWatchdog, progress: StopProgress<'_>) {
+    let cut_short = async {
+        match stop_signal() {
+            Ok(signal) => select! {
+                _ = signal => engine.stop_at_once(),
+                () = engine.stops_at_once() => {}
+            },
+            Err(_) => engine.stops_at_once().await,
+        }
+        stop_watchdog.set_limit(STOP_WITHIN);
+        pending::<()>().await
+    };
+    let drained = async {
+        progress.waits_for(&engine.running_runs().await);
+        engine.wait_for_runs().await;
+        progress.cut_off(&engine.runs_cut_off().await);
+    };
+    select! {
+        () = drained => {}
+        () = cut_short => {}
+    }
 }
 
 /// Locks the directory. Waits for a command that owns it, but not for another daemon.

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tracing::error;
 
 use crate::clock::Time;
+use crate::commit::codec::decode_listed;
 use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
 use crate::commit::transaction::Transactions;
@@ -51,7 +52,9 @@ impl Approvals {
                 Vec::new()
             });
             for item in due {
-                if let Err(failed) = self.expire(&item).await {
+                let id = item.id.parse().map_err(internal);
+                let expired = async { self.expire(&id?).await };
+                if let Err(failed) = expired.await {
                     error!(%failed, approval = item.id, "failed to expire an approval");
                 }
             }
@@ -80,7 +83,16 @@ impl Approvals {
     /// Expires every open approval that has expired, also one whose deadline lies years ahead because it was set by a clock
     /// that was wrong.
     pub(crate) async fn expire_all(&self) -> Result<(), Error> {
+        for (id, _) in self.open().await? {
+            self.expire(&id).await?;
+        }
+        Ok(())
+    }
+
+    /// Every open approval, in the order in which they expire.
+    pub(crate) async fn open(&self) -> Result<Vec<(ApprovalId, Approval)>, Error> {
         let (noun, limit) = (Noun::Approval.name(), BATCH);
+        let mut open = Vec::new();
         let mut last = None::<Item>;
         loop {
             let after = last.as_ref().and_then(|item| Some((item.due_us?, item.id.as_str())));
@@ -88,24 +100,23 @@ impl Approvals {
             let page = self.store.list_due(Due { noun, after, until_us: i64::MAX, limit }).await;
             let page = page.map_err(errors::store)?;
             for item in &page {
-                self.expire(item).await?;
+                open.push(decode_listed::<Approval>(item)?);
             }
             last = page.into_iter().next_back();
             if last.is_none() {
-                return Ok(());
+                return Ok(open);
             }
         }
     }
 
-    async fn expire(&self, item: &Item) -> Result<(), Error> {
-        let id: ApprovalId = item.id.parse().map_err(internal)?;
-        let (rows, reads) = self.rows_of(&id).await?;
+    async fn expire(&self, id: &ApprovalId) -> Result<(), Error> {
+        let (rows, reads) = self.rows_of(id).await?;
         let decide = |rows: &Rows, now| {
-            let approval = find_approval(rows, &id)?;
+            let approval = find_approval(rows, id)?;
             let Plan { run, schedule, policy, .. } = &*approval.plan;
             let expire = |run_context| {
                 approval::expire(ApprovalContext {
-                    id: &id,
+                    id,
                     approval,
                     run_context,
                     agent: None,

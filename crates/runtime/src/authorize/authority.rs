@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use agents::AgentBackend;
 use api::Error;
+use kernel::approval::{self, Approval, ApprovalContext, Plan};
 use kernel::authority::{self, Attribution, Authority, Command, LeaseState};
 use kernel::installation::{Event as InstallationEvent, Started};
 use kernel::run::{self, State};
-use kernel::{Actor, EventBody, Now, RunId, ScheduleId, Timestamp};
+use kernel::{Actor, ApprovalId, EventBody, Now, RunId, ScheduleId, Timestamp};
 use store::Store;
 use tokio::select;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use tracing::{error, warn};
 
+use crate::authorize::approvals::{Approvals, find_approval};
 use crate::authorize::stop_markers::StopTarget;
 use crate::authorize::stop_switch::{StopSwitch, UnrecordedFreeze};
 use crate::clock::Time;
@@ -49,6 +51,9 @@ pub(crate) struct AuthorityControl {
     pub(crate) last_known: Mutex<Authority>,
     /// Signals every change.
     pub(crate) changed: Arc<Notify>,
+    pub(crate) approvals: Arc<Approvals>,
+    /// The renewal of the lease after which what it had parked was released.
+    pub(crate) released_after: Mutex<Option<Attribution>>,
 }
 
 impl AuthorityControl {
@@ -88,12 +93,57 @@ impl AuthorityControl {
             Ok(self.events(authority::decide_warning(&self.in_rows(rows), lease, now)))
         });
         warned.await?;
+        self.release_once_renewed(&authority).await?;
         let is_soon = authority.frozen.is_some() || self.store.is_shared();
         let latest = self.time.after(if is_soon { CHECK_EVERY } else { SLEEP_MAX });
         let warning = authority.next_warning(lease).map(|(at, _)| at);
         // A warning that was due has just been recorded.
         let warning = warning.filter(|at| self.time.now() < *at);
         Ok(warning.map_or(latest, |at| at.min(latest)))
+    }
+
+    /// Releases what only the lease had parked, once per renewal. A renewal by another process, or by one that was killed
+    /// meanwhile, is found here too.
+    async fn release_once_renewed(&self, authority: &Authority) -> Result<(), Error> {
+        let last = || self.released_after.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last() == authority.renewed {
+            return Ok(());
+        }
+        self.release_parked().await?;
+        *last() = authority.renewed.clone();
+        Ok(())
+    }
+
+    /// The approvals that only the expired lease required, in the order in which they expire.
+    pub(crate) async fn parked_by_lease(&self) -> Result<Vec<(ApprovalId, Approval)>, Error> {
+        let open = self.approvals.open().await?;
+        Ok(open.into_iter().filter(|(_, approval)| approval.is_asked_only_by_lease()).collect())
+    }
+
+    /// Withdraws the approvals that only the lease required, if it is renewed, and queues their runs again.
+    pub(crate) async fn release_parked(&self) -> Result<(), Error> {
+        for (id, _) in self.parked_by_lease().await? {
+            let (rows, mut reads) = self.approvals.rows_of(&id).await?;
+            reads.push(self.row());
+            let released = self.transactions.commit_own(rows, reads, |rows, now| {
+                let approval = find_approval(rows, &id)?;
+                let Plan { run, schedule, policy, .. } = &*approval.plan;
+                let Some(run_context) = run_context(rows, run, schedule, now) else {
+                    return Ok(vec![]);
+                };
+                let context = ApprovalContext {
+                    id: &id,
+                    approval,
+                    run_context,
+                    agent: None,
+                    active_policy: policy,
+                };
+                let lease = self.config.active().lease;
+                Ok(approval::release(context, &self.in_rows(rows), lease, self.time.now()))
+            });
+            released.await?;
+        }
+        Ok(())
     }
 
     /// Freezes this process at once, before anything is recorded.

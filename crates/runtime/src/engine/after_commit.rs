@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kernel::EventBody;
 use kernel::agent::Agent;
-use kernel::approval;
+use kernel::approval::{self, Decided, Lapsed};
 use kernel::authority::Authority;
 use kernel::run::{Event as RunEvent, Run};
 use kernel::schedule::Event as ScheduleEvent;
@@ -39,10 +39,13 @@ impl CommitObserver for AfterCommit {
                 }
                 EventBody::Approval(_, event) => {
                     self.approvals_changed.notify_one();
-                    if let approval::Event::Decided(decided) = event {
-                        let run = rows.get::<Run>(&decided.run);
-                        run.into_iter().for_each(|it| self.dispatcher.update(&decided.run, it));
-                    }
+                    let (approval::Event::Decided(Decided { run: id, .. })
+                    | approval::Event::Lapsed(Lapsed { run: id, .. })) = event
+                    else {
+                        continue;
+                    };
+                    let run = rows.get::<Run>(id);
+                    run.into_iter().for_each(|it| self.dispatcher.update(id, it));
                 }
                 EventBody::Authority(instance, _) => {
                     let authority = rows.get::<Authority>(instance);

@@ -65,6 +65,7 @@ use crate::schedule::dependents::Dependents;
 use crate::schedule::timer::Timer;
 use crate::schedule::zones::Zones;
 use crate::secrets::sealing::Sealing;
+use crate::shutdown::Shutdown;
 
 /// How often to look for marker files.
 const MARKERS_EVERY: Duration = Duration::from_millis(250);
@@ -111,6 +112,7 @@ pub struct Parts {
     pub(crate) notifier: Arc<Notifier>,
     pub(crate) clock_monitor: ClockMonitor,
     pub(crate) lifecycle: Lifecycle,
+    pub(crate) shutdown: Arc<Shutdown>,
     pub(crate) reloader: Reloader,
     /// Cancels tests of agents.
     pub(crate) agent_tests: CancellationToken,

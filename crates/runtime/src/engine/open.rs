@@ -59,6 +59,7 @@ use crate::schedule::timer::{Timer, WakeSignal};
 use crate::schedule::zones::Zones;
 use crate::secrets::key_files;
 use crate::secrets::sealing::Sealing;
+use crate::shutdown::Shutdown;
 
 /// What the caller of [`Engine::open`] supplies.
 #[derive(Debug)]
@@ -251,6 +252,8 @@ fn build(components: Components, base: Base) -> Parts {
         stop_switch: stop_switch.clone(),
         last_known: Mutex::default(),
         changed: authority_changed,
+        approvals: approvals.clone(),
+        released_after: Mutex::default(),
     });
     let approval_files = Arc::new(ApprovalFiles {
         store: store.clone(),
@@ -269,6 +272,7 @@ fn build(components: Components, base: Base) -> Parts {
         tools: tools.clone(),
         unwritten: Mutex::default(),
     });
+    let shutdown = Arc::<Shutdown>::default();
     let executor = Arc::new(Executor {
         stop_switch: stop_switch.clone(),
         store: store.clone(),
@@ -286,6 +290,7 @@ fn build(components: Components, base: Base) -> Parts {
         tool_calls: tool_calls.clone(),
         tool_metrics: tool_metrics.clone(),
         node,
+        shutdown: shutdown.clone(),
     });
     let schedules =
         Arc::new(Schedules { transactions: transactions.clone(), cache: schedule_cache });
@@ -357,6 +362,7 @@ fn build(components: Components, base: Base) -> Parts {
         notifier,
         clock_monitor,
         lifecycle: Lifecycle::default(),
+        shutdown,
         reloader: Reloader::new(config_reader),
         agent_tests: CancellationToken::new(),
     }

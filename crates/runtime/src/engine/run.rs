@@ -11,7 +11,6 @@ use kernel::installation::{Event as InstallationEvent, Heartbeat, Started, Stopp
 use kernel::posture::Finding;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::engine::Engine;
@@ -38,6 +37,7 @@ impl Engine {
         stop: impl Future<Output = String>,
     ) -> Result<(), Error> {
         self.time.start();
+        self.shutdown.begin();
         let warnings: Vec<String> = findings.iter().map(|it| it.check.name().to_owned()).collect();
         self.lifecycle.started(Running { since: self.time.now(), warnings: warnings.clone() });
         let mut stop = Box::pin(stop);
@@ -62,19 +62,18 @@ impl Engine {
             warn!(%error, "failed to create the directory of stop markers");
         }
         self.executor.recover_runs().await?;
-        let stopping = CancellationToken::new();
+        let shutdown = self.shutdown.current();
         let (sender, fast_started) = unbounded_channel();
-        let runs =
-            Arc::clone(&self.executor).run(Arc::new(self.clone()), fast_started, stopping.clone());
+        let runs = Arc::clone(&self.executor).run(Arc::new(self.clone()), fast_started);
         // Runs end before the last entry is written.
         let stop = async {
             let reason = stop.await;
-            stopping.cancel();
-            reason
+            shutdown.request(reason);
+            shutdown.requested().await
         };
         let stop = Box::pin(join(stop, runs).map(|(reason, ())| reason));
         let loops = join5(
-            self.timer.run(FastStarts { sender, shutdown: stopping.clone() }),
+            self.timer.run(FastStarts { sender, shutdown: shutdown.requested.clone() }),
             self.approvals.run(),
             self.authority.run(),
             join(self.zones.run(), self.clock_monitor.run(clock_reading)),

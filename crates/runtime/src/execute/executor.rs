@@ -31,6 +31,7 @@ use crate::execute::tool_metrics::ToolMetrics;
 use crate::installation::Installation;
 use crate::node::NodeId;
 use crate::secrets::sealing::Sealing;
+use crate::shutdown::Shutdown;
 
 /// How long runs have to stop once the drain time is over.
 const STOP: Duration = Duration::from_secs(15);
@@ -60,16 +61,19 @@ pub(crate) struct Executor {
     pub(crate) tool_calls: Arc<ToolCalls>,
     pub(crate) tool_metrics: Arc<ToolMetrics>,
     pub(crate) node: NodeId,
+    pub(crate) shutdown: Arc<Shutdown>,
 }
 
 impl Executor {
-    /// Executes runs until it is told to stop. Then it lets running runs finish for the drain time, and cancels the rest.
+    /// Executes runs until it is told to stop. Then it lets running runs finish for the drain time, and cuts off the rest.
     pub(crate) async fn run(
         self: Arc<Self>,
         handles: Arc<dyn Handles>,
         mut fast_started: UnboundedReceiver<FastStarted>,
-        shutdown: CancellationToken,
     ) {
+        let stop = self.shutdown.current();
+        stop.runs_begin();
+        let shutdown = stop.requested.clone();
         let mut running = JoinSet::new();
         let resume = |running: &mut JoinSet<()>, run: FastStarted| {
             running.spawn(Arc::clone(&self).execute_fast_started(
@@ -109,12 +113,19 @@ impl Executor {
             }
             while running.join_next().await.is_some() {}
         };
-        if timeout(self.installation.settings.drain, drain(&mut running)).await.is_err() {
-            warn!(runs = running.len(), "cancelling running runs: the daemon stops");
+        let drained = stop.at_once.run_until_cancelled(drain(&mut running));
+        let drained = timeout(self.installation.settings.drain, drained).await;
+        if !matches!(drained, Ok(Some(()))) {
+            let cut_off = self.dispatcher.claimed();
+            for (run, schedule) in &cut_off {
+                warn!(%run, %schedule, "cut off a running run: the daemon stops");
+            }
+            stop.cut_off(cut_off);
             self.dispatcher.cancel_all();
             // The next start recovers a run whose outcome cannot be recorded now.
             let _ = timeout(STOP, drain(&mut running)).await;
         }
+        stop.runs_ended();
     }
 
     async fn execute_fast_started(

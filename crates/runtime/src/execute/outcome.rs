@@ -131,7 +131,8 @@ impl Executor {
     /// Puts a claimed run back into its queue, undoing a start whose reply was lost.
     pub(super) async fn requeue(&self, claim: &Claim, stop: &CancellationToken) {
         let Claim { id, schedule, .. } = claim;
-        while !stop.is_cancelled() {
+        // It is tried once even if the daemon stops, so that a run that has done nothing is not recovered as interrupted.
+        loop {
             // The commit that starts the run may have been made, and only its reply was lost. The run had no effect then.
             let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
             let requeued = self.transactions.commit_own(rows, reads, |rows, now| {
@@ -139,6 +140,9 @@ impl Executor {
                 Ok(context.map(|it| run::requeue(it, self.node.name())).unwrap_or_default())
             });
             if requeued.await.is_ok() && self.reload_queued(id).await.is_ok() {
+                return;
+            }
+            if stop.is_cancelled() {
                 return;
             }
             sleep(RETRY_PAUSE).await;

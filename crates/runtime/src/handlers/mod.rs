@@ -7,6 +7,7 @@ pub(crate) mod authority;
 pub(crate) mod budgets;
 pub(crate) mod cleanup;
 pub(crate) mod config;
+pub(crate) mod daemon;
 pub(crate) mod events;
 pub(crate) mod ledger;
 mod names;

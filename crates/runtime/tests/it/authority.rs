@@ -247,3 +247,73 @@ async fn runs_need_approval_and_later_stop_when_the_lease_expires() {
     assert_eq!(warned, 3, "twice before `ask`, once before `paused`");
     verify_ledger(&world).await;
 }
+
+const ASK_FOR_BOB: &str = r#"
+    [[rule]]
+    id = "bob"
+    ask = ["agent.prompt"]
+    agent = ["bob"]
+    match = [{ capability = "agent.prompt", agent = "bob" }]
+    not_match = [{ capability = "agent.prompt", agent = "ada" }]
+"#;
+
+/// A world on day 15, in which the runs of `mail` and `news` wait only because of the lease, and that of `post` also
+/// because of the policy.
+async fn with_parked_runs() -> World {
+    let mut world = World::new().await;
+    (world.lease, world.policy) = (LEASE, ASK_FOR_BOB.to_owned());
+    world.reopen().await.unwrap();
+    world.send(builtin("ada")).await.unwrap();
+    world.send(builtin("bob")).await.unwrap();
+    for (name, agent) in [("mail", "ada"), ("news", "ada"), ("post", "bob")] {
+        add(&world, named(name, agent, every("1d", name))).await;
+    }
+    run_engine(&world, async { set(&world, 15 * DAY_US).await }).await;
+    assert_eq!((started(&world), open(&world).await.len()), (0, 3));
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn renewing_the_lease_releases_what_only_the_lease_had_parked() {
+    let world = with_parked_runs().await;
+    run_engine(&world, async {
+        let renewed = world.send(LeaseRenew::default()).await.unwrap();
+        let mut released: Vec<_> =
+            renewed.released.iter().filter_map(|run| run.schedule_name.as_deref()).collect();
+        released.sort_unstable();
+        assert_eq!(released, ["mail", "news"]);
+        wait_until_idle().await;
+        assert_eq!(started(&world), 2);
+        let waiting = open(&world).await;
+        let names: Vec<_> = waiting.iter().map(|it| it.schedule_name.as_deref()).collect();
+        assert_eq!(names, [Some("post")], "the policy itself asks about it");
+        let lapsed = world.events().await.into_iter().find(|it| it.kind == "approval.lapsed");
+        let lapsed = lapsed.unwrap().body;
+        assert_eq!((&lapsed["why"], &lapsed["by"]), (&"lease_renewed".into(), &"olga".into()));
+        let again = world.send(LeaseRenew::default()).await.unwrap();
+        assert!(again.released.is_empty(), "{again:?}");
+    })
+    .await;
+    verify_ledger(&world).await;
+}
+
+/// The process that renewed the lease was killed before it released anything.
+#[tokio::test(start_paused = true)]
+async fn next_daemon_releases_what_a_killed_renewal_left_parked() {
+    let mut world = with_parked_runs().await;
+    let approval = open(&world).await.into_iter().find(|it| it.agent.as_deref() == Some("ada"));
+    // It renews the lease, and no daemon runs that would release the rest.
+    world.send(approval_of(&approval.unwrap())).await.unwrap();
+    let pending = async |world: &World| {
+        let is_pending = |it: &Approval| it.state == api::ApprovalState::Pending;
+        open(world).await.into_iter().filter(is_pending).count()
+    };
+    assert_eq!((lease(&world).await.state.as_str(), pending(&world).await), ("full", 2));
+    world.reopen().await.unwrap();
+    run_engine(&world, async {
+        wait_until_idle().await;
+        assert_eq!((started(&world), pending(&world).await), (2, 1));
+    })
+    .await;
+    verify_ledger(&world).await;
+}

@@ -3,13 +3,13 @@
 use api::{
     Action, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, AgentTest, ApprovalDecide,
     ApprovalList, ApprovalShow, BudgetList, Call, Cleanup, Code, ConfigReload, ConfigShow,
-    EventPublish, EventTrigger, Freeze, Handle, HealthShow, LeaseRenew, LedgerCheckpoint,
-    LedgerExport, LedgerRebuild, LedgerTail, NoticeList, NoticeTest, PolicyDecide, PolicyExplain,
-    PolicyList, PolicyReplay, Request, RunCancel, RunEvents, RunList, RunRead, RunRetry, RunSettle,
-    RunShow, RunWatch, ScheduleAdd, ScheduleAddAll, ScheduleBackfill, ScheduleBackfillEnd,
-    ScheduleEdit, ScheduleFire, ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume,
-    ScheduleShow, SetupCheck, StatusSeen, StatusShow, Thaw, TimelineShow, TokenCreate, TokenList,
-    TokenRevoke, ToolList, WaitForChanges, When, Why,
+    DaemonStop, EventPublish, EventTrigger, Freeze, Handle, HealthShow, LeaseRenew,
+    LedgerCheckpoint, LedgerExport, LedgerRebuild, LedgerTail, NoticeList, NoticeTest,
+    PolicyDecide, PolicyExplain, PolicyList, PolicyReplay, Request, RunCancel, RunEvents, RunList,
+    RunRead, RunRetry, RunSettle, RunShow, RunWatch, ScheduleAdd, ScheduleAddAll, ScheduleBackfill,
+    ScheduleBackfillEnd, ScheduleEdit, ScheduleFire, ScheduleList, SchedulePause, ScheduleRemove,
+    ScheduleResume, ScheduleShow, SetupCheck, StatusSeen, StatusShow, Thaw, TimelineShow,
+    TokenCreate, TokenList, TokenRevoke, ToolList, WaitForChanges, When, Why,
 };
 use kernel::{Actor, Role};
 use serde_json::{Value, json};
@@ -94,6 +94,7 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
         | Request::Freeze(Freeze { note: _ })
         | Request::Thaw(Thaw { note: _ })
         | Request::LeaseRenew(LeaseRenew { note: _ })
+        | Request::DaemonStop(DaemonStop { now: _, wait: _ })
         | Request::LedgerExport(LedgerExport { dir: _ })
         | Request::LedgerTail(LedgerTail { after: _, limit: _, wait_ms: _ })
         | Request::TimelineShow(TimelineShow {

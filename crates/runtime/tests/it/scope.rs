@@ -81,6 +81,7 @@ pub(crate) fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expecte
         ("freeze", json!({}), ROLE, ROLE),
         ("thaw", json!({}), ROLE, ROLE),
         ("lease.renew", json!({}), ROLE, ROLE),
+        ("daemon.stop", json!({}), ROLE, ROLE),
         ("policy.decide", ask("shell.run"), Answered, Answered),
         ("policy.explain", json!({ "run": eve.run }), Hidden, Answered),
         ("policy.list", json!({}), ROLE, Answered),

@@ -8,8 +8,12 @@ use clap::Args;
 use crate::access::send;
 use crate::cli::support::lease::deadline;
 use crate::context::Context;
+use crate::run_text::schedule_of;
+use crate::view::View;
 
-/// Renew the lease for the span that `[lease]` configures
+/// Confirm that you are still here: renew the lease for the span that `[lease]` configures
+///
+/// Runs that waited for approval only because the lease had expired are queued again; each is decided afresh when it starts.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Renew {
     /// Why; recorded in the ledger
@@ -19,8 +23,20 @@ pub(in crate::cli) struct Renew {
 
 pub(super) async fn run(context: &Context, renew: Renew) -> Result<ExitCode, Error> {
     let answer = send(context, LeaseRenew { note: renew.reason }).await?;
-    context.output.show(&answer, |AuthorityChanged { authority, .. }| {
-        format!("lease renewed; {}", deadline(&authority.lease, &context.view))
-    });
+    context.output.show(&answer, |answer| render(answer, &context.view));
     Ok(ExitCode::SUCCESS)
+}
+
+fn render(AuthorityChanged { authority, released, .. }: &AuthorityChanged, view: &View) -> String {
+    let mut text = format!("lease renewed; {}", deadline(&authority.lease, view));
+    if !released.is_empty() {
+        let noun = if released.len() == 1 { "run" } else { "runs" };
+        let names: Vec<&str> = released.iter().map(schedule_of).collect();
+        text.push_str(&format!(
+            "\n{} {noun} waited only for this and can start now: {}",
+            released.len(),
+            names.join(", ")
+        ));
+    }
+    text
 }

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use api::{Error, RunList, Runs};
 use clap::Args;
 
-use super::{marked, schedule_of};
+use super::marked;
 use crate::access::send;
 use crate::cli::support::page::Page;
 use crate::cli::support::short_id::short_ids;
 use crate::cli::support::table::{Column, shortened, table_with_cursor, whole};
 use crate::context::Context;
+use crate::run_text::schedule_of;
 use crate::view::View;
 
 const COLUMNS: [Column; 7] = [

@@ -12,7 +12,7 @@ mod watch;
 
 use std::process::ExitCode;
 
-use api::{Error, Run, RunChanged, RunState};
+use api::{Error, RunChanged, RunState};
 use clap::Subcommand;
 
 use crate::context::Context;
@@ -60,11 +60,6 @@ fn marked(state: RunState) -> String {
     }
 }
 
-/// The name of the schedule of a run, else its id.
-fn schedule_of(run: &Run) -> &str {
-    run.schedule_name.as_deref().or(run.schedule_id.as_deref()).unwrap_or("(manual)")
-}
-
 /// The result of a change, such as `cancelled`, and the state of the run after it.
 fn render_change(RunChanged { run, changed }: &RunChanged, result: &str) -> String {
     match changed {
@@ -75,6 +70,7 @@ fn render_change(RunChanged { run, changed }: &RunChanged, result: &str) -> Stri
 
 #[cfg(test)]
 mod tests {
+    use api::Run;
     use serde_json::json;
 
     use super::*;

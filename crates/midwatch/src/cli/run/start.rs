@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{Error, Run, ScheduleFire, ScheduleFired};
+use api::{Error, Run, ScheduleFire, ScheduleFired, StartObstacle};
 use clap::Args;
 
 use crate::access::send;
@@ -22,6 +22,18 @@ pub(super) async fn run(context: &Context, start: Start) -> Result<ExitCode, Err
 }
 
 pub(in crate::cli) fn render(answer: &ScheduleFired) -> String {
-    let ScheduleFired { run: Run { id, state, .. } } = answer;
-    format!("run `{id}` {state}; `midwatch run watch {id}` follows it")
+    let ScheduleFired { run: Run { id, state, .. }, held_by } = answer;
+    let obstacle = match held_by {
+        Some(StartObstacle::NoDaemon) => {
+            "no daemon is running, so it does not start; `midwatch up` starts one"
+        }
+        Some(StartObstacle::Stopping) => {
+            "the daemon is stopping, so it does not start; `midwatch up` starts another"
+        }
+        Some(StartObstacle::Frozen) => {
+            "Midwatch is frozen, so it does not start before `midwatch thaw`"
+        }
+        None => return format!("run `{id}` {state}; `midwatch run watch {id}` follows it"),
+    };
+    format!("run `{id}` {state}: {obstacle}")
 }

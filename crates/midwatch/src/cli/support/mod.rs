@@ -4,6 +4,7 @@ pub(super) mod command_line;
 pub(super) mod follow;
 pub(super) mod input;
 pub(super) mod lease;
+pub(super) mod narrate;
 pub(super) mod page;
 pub(super) mod render;
 pub(super) mod restore_store;

@@ -10,5 +10,6 @@ mod notifications;
 mod reload;
 mod retention;
 mod startup_checks;
+mod stop;
 mod storage;
 mod wrong_clock;

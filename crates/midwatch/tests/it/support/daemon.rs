@@ -8,6 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::wait::TIMEOUT;
 
+const DRAIN: &str = "MIDWATCH_RUNS_DRAIN";
+
 /// A daemon that has printed its first line. Killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Daemon {
@@ -29,6 +31,10 @@ impl Daemon {
 
     /// Starts the daemon and waits for its first line on stdout, or for its exit.
     fn spawn(command: &mut Command) -> Daemon {
+        // A test that leaves a run running does not wait minutes for it.
+        if command.get_envs().all(|(name, _)| name != DRAIN) {
+            command.env(DRAIN, "5s");
+        }
         let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let mut pipe = child.stderr.take().unwrap();

@@ -166,9 +166,10 @@ impl Serve<ScheduleFire> for Engine {
         };
         let response =
             self.transactions.respond::<ScheduleFire>(caller, transaction, decide, |_, after| {
-                Ok(ScheduleFired { run: runs::wire_in(after, &run)? })
+                Ok(ScheduleFired { run: runs::wire_in(after, &run)?, held_by: None })
             });
-        response.await
+        let fired = response.await?;
+        Ok(ScheduleFired { held_by: self.start_obstacle().await?, ..fired })
     }
 }
 
