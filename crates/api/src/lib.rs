@@ -56,7 +56,7 @@ pub use payload::Payload;
 pub use requests::{Class, Reference, Referent, Serve, Service, Subject};
 pub use role::{ActorRole, Role};
 pub use run::{
-    OutputChunk, Run, RunCancel, RunCancelled, RunChanged, RunList, RunOrigin, RunOutput, RunRead,
+    OutputChunk, Run, RunAttempt, RunCancel, RunCancelled, RunChanged, RunList, RunOrigin, RunOutput, RunRead,
     RunRetry, RunSettle, RunShow, RunShown, RunSource, RunState, RunUsage, RunWatch, RunWatched,
     Runs, SettledState, WatchCursor,
 };
