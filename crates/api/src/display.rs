@@ -155,7 +155,9 @@ impl ApprovalDecided {
             }
             (false, ApprovalState::Pending) => format!("you have already approved `{id}`: {count}"),
             (true, ApprovalState::Approved) => {
-                format!("approved {name} ({id}): `midwatch run watch {run_id}` follows its run, which {starts}")
+                format!(
+                    "approved {name} ({id}): `midwatch run watch {run_id}` follows its run, which {starts}"
+                )
             }
             (true, state) => {
                 let ends = match previous {
@@ -171,7 +173,8 @@ impl ApprovalDecided {
 
 /// Why the policy asks, in plain words. Of the rules that people wrote, only the first decides for certain.
 fn describe_rules(ruling: &PolicyDecision) -> String {
-    let describe = |(position, rule): (usize, &String)| match (rule.as_str(), rule.split_once('/')) {
+    let describe = |(position, rule): (usize, &String)| match (rule.as_str(), rule.split_once('/'))
+    {
         ("@tier-2", _) => Some("it reaches the outside world (tier 2)".to_owned()),
         ("@lease", _) => Some("the lease has expired".to_owned()),
         ("@protected", _) => Some("it writes to a protected path".to_owned()),
@@ -228,7 +231,10 @@ mod tests {
     fn rules_are_described_in_plain_words() {
         let table: [(&[&str], &str); 6] = [
             (&["@tier-2", "baseline/agents"], "it reaches the outside world (tier 2)"),
-            (&["policy.toml/nights", "@lease"], "your rule `nights` in policy.toml; the lease has expired"),
+            (
+                &["policy.toml/nights", "@lease"],
+                "your rule `nights` in policy.toml; the lease has expired",
+            ),
             (&["baseline/agents"], "the rule `agents` of the posture staging"),
             (&["@default"], "no rule allows it in staging"),
             (&["@error:policy.toml/x"], "@error:policy.toml/x"),

@@ -56,9 +56,9 @@ pub use payload::Payload;
 pub use requests::{Class, Reference, Referent, Serve, Service, Subject};
 pub use role::{ActorRole, Role};
 pub use run::{
-    OutputChunk, Run, RunAttempt, RunCancel, RunCancelled, RunChanged, RunList, RunOrigin, RunOutput, RunRead,
-    RunRetry, RunSettle, RunShow, RunShown, RunSource, RunState, RunUsage, RunWatch, RunWatched,
-    Runs, SettledState, WatchCursor,
+    OutputChunk, Run, RunAttempt, RunCancel, RunCancelled, RunChanged, RunList, RunOrigin,
+    RunOutput, RunRead, RunRetry, RunSettle, RunShow, RunShown, RunSource, RunState, RunUsage,
+    RunWatch, RunWatched, Runs, SettledState, WatchCursor,
 };
 pub use schedule::{
     Action, AddedSchedule, AddingAgent, Backfill, BackfillEnded, Bounds, Disposition, EventPublish,

@@ -343,8 +343,7 @@ fn a_run_that_had_run_ends_failed_if_another_attempt_is_refused() {
     let denied = "denied, failed (it broke; no other attempt: uid:7 denied it: no)";
     let expired = "lapsed expired, failed (it broke; no other attempt: the approval was not \
                    decided in time)";
-    let revoked =
-        "lapsed revoked, failed (it broke; no other attempt: uid:7 revoked the approval)";
+    let revoked = "lapsed revoked, failed (it broke; no other attempt: uid:7 revoked the approval)";
     let table = [
         (80, deny as fn(&World) -> Op, denied),
         (76 + DAY_S, |_| Expire(1), expired),

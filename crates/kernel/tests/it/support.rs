@@ -13,7 +13,9 @@ use kernel::budget::Limits;
 use kernel::policy_decision::{Approvers, Details, PolicyDecision, Request, Verdict};
 use kernel::posture::Posture;
 use kernel::progress::Progress;
-use kernel::run::{self, Cause, Failure, FailureKind, Occurrence, Output, Report, Run, StartContext};
+use kernel::run::{
+    self, Cause, Failure, FailureKind, Occurrence, Output, Report, Run, StartContext,
+};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Schedule};
 use kernel::slot::{self, Slot, Source};

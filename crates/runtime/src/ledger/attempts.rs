@@ -37,12 +37,7 @@ pub(super) fn record(attempts: &mut Vec<RunAttempt>, event: &Event) {
 }
 
 /// Ends the last attempt, if it is running: a run can also end while it waits for another attempt.
-fn end_last(
-    attempts: &mut [RunAttempt],
-    outcome: RunState,
-    cause: Option<&Cause>,
-    at: Timestamp,
-) {
+fn end_last(attempts: &mut [RunAttempt], outcome: RunState, cause: Option<&Cause>, at: Timestamp) {
     if let Some(last) = attempts.last_mut().filter(|last| last.outcome == RunState::Running) {
         last.outcome = outcome;
         last.ended_at = Some(rfc3339(at));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{
-    Changes, Code, Error, Event, Events, LIST_BYTES_MAX, LedgerTail, RunAttempt,
-    RunEventList, RunEvents, WaitForChanges,
+    Changes, Code, Error, Event, Events, LIST_BYTES_MAX, LedgerTail, RunAttempt, RunEventList,
+    RunEvents, WaitForChanges,
 };
 use kernel::run::{Origin, Run};
 use kernel::slot::Source;

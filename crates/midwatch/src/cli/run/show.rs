@@ -173,21 +173,23 @@ mod tests {
 
     #[test]
     fn size_of_output_that_is_not_text_is_not_that_of_its_replacement() {
-        let (text, file) = ("so \u{fffd}\u{fffd}".to_owned(), Some("/data/outputs/run_1".to_owned()));
+        let (text, file) =
+            ("so \u{fffd}\u{fffd}".to_owned(), Some("/data/outputs/run_1".to_owned()));
         let size = size(&RunOutput { text, bytes: 5, file, sealed: false });
         assert_eq!(size, "5 bytes, not all of it text; all of it is in /data/outputs/run_1");
     }
 
     #[test]
     fn attempts_are_shown_with_start_end_and_result() {
-        let attempt = |number, started: &str, ended: Option<&str>, message: Option<&str>| RunAttempt {
-            number,
-            started_at: started.to_owned(),
-            ended_at: ended.map(str::to_owned),
-            outcome: if ended.is_some() { RunState::Failed } else { RunState::Running },
-            reason: None,
-            message: message.map(str::to_owned),
-        };
+        let attempt =
+            |number, started: &str, ended: Option<&str>, message: Option<&str>| RunAttempt {
+                number,
+                started_at: started.to_owned(),
+                ended_at: ended.map(str::to_owned),
+                outcome: if ended.is_some() { RunState::Failed } else { RunState::Running },
+                reason: None,
+                message: message.map(str::to_owned),
+            };
         let attempts = vec![
             attempt(1, "2026-03-28T12:30:02Z", Some("2026-03-28T12:30:03Z"), Some("exit code 1")),
             attempt(2, "2026-03-28T12:44:00Z", None, None),
