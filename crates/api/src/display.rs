@@ -76,11 +76,27 @@ impl Approval {
         }
     }
 
+    /// The program with its arguments, or the address, that the plan would use.
+    fn target(&self) -> Option<String> {
+        let backend = self.plan.get("backend")?;
+        let quoted = |argument: &Value| match argument.as_str() {
+            Some(text) if text.chars().all(|c| c.is_ascii_graphic() && c != '"') => text.to_owned(),
+            _ => argument.to_string(),
+        };
+        let argv = backend.get("argv").and_then(Value::as_array).map(|argv| {
+            let quoted: Vec<String> = argv.iter().map(quoted).collect();
+            format!("the program {}", quoted.join(" "))
+        });
+        let url = || backend.get("url").and_then(Value::as_str).map(str::to_owned);
+        argv.or_else(url).map(|target| on_one_line(&target))
+    }
+
     /// What a person needs to decide, the most important first. `time` formats an instant. Text by others is escaped.
     pub fn facts(&self, time: impl Fn(&str) -> String) -> Vec<(&'static str, String)> {
         let at = |name, at: &Option<String>| at.as_ref().map(|at| (name, time(at)));
         let rows = [
             Some(("what", format!("{}, tier {}", self.action(), self.tier))),
+            self.target().map(|target| ("by", target)),
             self.schedule_name.as_ref().map(|name| ("schedule", on_one_line(name))),
             self.previous.as_ref().map(|previous| ("ran before", on_one_line(previous))),
             Some(("why it asks", describe_rules(&self.ruling))),
@@ -103,8 +119,7 @@ impl Approval {
             self.containment.map(|it| ("containment", it.description().to_owned())),
             Some(("requested", time(&self.requested_at))),
             (!self.authors.is_empty()).then(|| ("written by", self.authors.join(", "))),
-            (!self.agent_authors.is_empty())
-                .then(|| ("agent set up by", self.agent_authors.join(", "))),
+            (!self.agent_authors.is_empty()).then(|| ("agent by", self.agent_authors.join(", "))),
             (!self.fingerprint.is_empty()).then(|| self.describe_fingerprint()),
             Some(("rules", format!("{} ({posture}, policy {policy})", rules.join(", ")))),
             Some(("approval", self.id.clone())),
@@ -156,7 +171,7 @@ impl ApprovalDecided {
             (false, ApprovalState::Pending) => format!("you have already approved `{id}`: {count}"),
             (true, ApprovalState::Approved) => {
                 format!(
-                    "approved {name} ({id}): `midwatch run watch {run_id}` follows its run, which {starts}"
+                    "approved {name}: its run {starts}; `midwatch run watch {run_id}` follows it"
                 )
             }
             (true, state) => {

@@ -96,7 +96,7 @@ mod tests {
     fn decision_says_what_it_changed() {
         let approved = Approval { state: ApprovalState::Approved, ..pending("hello") };
         let answer = ApprovalDecided { approval: approved, changed: true, remember: None };
-        let line = "approved standup (apr_1): `midwatch run watch run_1` follows its run, which starts now";
+        let line = "approved standup: its run starts now; `midwatch run watch run_1` follows it";
         assert_eq!(render(&answer, "starts now"), line);
         let answer = ApprovalDecided { changed: false, ..answer };
         assert_eq!(render(&answer, "starts now"), "approval `apr_1` was already approved");
