@@ -162,7 +162,8 @@ impl ApprovalDecided {
     pub fn outcome(&self, starts: &str) -> String {
         let Approval { id, state, run_id, assents, needs, previous, schedule_name, .. } =
             &self.approval;
-        let name = on_one_line(schedule_name.as_ref().unwrap_or(run_id));
+        let name = schedule_name.as_deref().unwrap_or_else(|| self.approval.about());
+        let name = on_one_line(name);
         let count = format!("{} of {} so far", assents.len(), needs.persons);
         match (self.changed, state) {
             (true, ApprovalState::Pending) => {
