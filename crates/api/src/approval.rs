@@ -88,6 +88,9 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     pub tier: u8,
+    /// That an earlier attempt of the run ran and how it ended: `attempt 1 ran and failed: …`. Absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<String>,
     /// What contains the agent of the plan; absent for a tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<Containment>,

@@ -68,51 +68,77 @@ impl Approval {
         self.agent.as_deref().or(self.tool.as_deref()).unwrap_or_default()
     }
 
-    /// Labels and values of the approval. Only the reason of a decision is text by others; it is escaped.
-    pub fn facts(&self) -> Vec<(&'static str, String)> {
-        let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
-        let PolicyDecision { rules, posture, policy, .. } = &self.ruling;
-        let what = match &self.tool {
+    /// What the run would do.
+    pub fn action(&self) -> String {
+        match &self.tool {
             Some(tool) => format!("call the tool `{tool}`"),
             None => format!("prompt agent `{}`", self.about()),
+        }
+    }
+
+    /// The program with its arguments, or the address, that the plan would use.
+    fn target(&self) -> Option<String> {
+        let backend = self.plan.get("backend")?;
+        let quoted = |argument: &Value| match argument.as_str() {
+            Some(text) if text.chars().all(|c| c.is_ascii_graphic() && c != '"') => text.to_owned(),
+            _ => argument.to_string(),
         };
+        let argv = backend.get("argv").and_then(Value::as_array).map(|argv| {
+            let quoted: Vec<String> = argv.iter().map(quoted).collect();
+            format!("the program {}", quoted.join(" "))
+        });
+        let url = || backend.get("url").and_then(Value::as_str).map(str::to_owned);
+        argv.or_else(url).map(|target| on_one_line(&target))
+    }
+
+    /// What a person needs to decide, the most important first. `time` formats an instant. Text by others is escaped.
+    pub fn facts(&self, time: impl Fn(&str) -> String) -> Vec<(&'static str, String)> {
+        let at = |name, at: &Option<String>| at.as_ref().map(|at| (name, time(at)));
         let rows = [
-            Some(("id", self.id.clone())),
+            Some(("what", format!("{}, tier {}", self.action(), self.tier))),
+            self.target().map(|target| ("by", target)),
+            self.schedule_name.as_ref().map(|name| ("schedule", on_one_line(name))),
+            self.previous.as_ref().map(|previous| ("ran before", on_one_line(previous))),
+            Some(("why it asks", describe_rules(&self.ruling))),
             Some(("state", self.state.to_string())),
-            Some(("what", format!("{what}, tier {}", self.tier))),
-            self.containment.map(|it| ("containment", it.description().to_owned())),
-            Some(("run", self.run_id.clone())),
-            Some(("schedule", self.schedule_id.clone())),
-            Some(("because of", format!("{} ({posture}, rules {policy})", rules.join(", ")))),
-            Some(("requested at", self.requested_at.clone())),
             Some(("needs", describe_requirements(&self.needs))),
-            (!self.authors.is_empty()).then(|| ("written by", self.authors.join(", "))),
-            (!self.agent_authors.is_empty())
-                .then(|| ("agent set up by", self.agent_authors.join(", "))),
             (!self.assents.is_empty()).then(|| ("approved by", self.assents.join(", "))),
-            some("approve before", &self.approve_by),
-            some("starts before", &self.execute_by),
-            some("decided by", &self.decided_by),
-            some("decided at", &self.decided_at),
+            at("approve before", &self.approve_by),
+            at("starts before", &self.execute_by),
+            self.decided_by.clone().map(|by| ("decided by", by)),
+            at("decided", &self.decided_at),
             self.note.as_ref().map(|note| ("reason", on_one_line(note))),
-            (!self.fingerprint.is_empty()).then(|| ("depends on", self.describe_fingerprint())),
+        ];
+        rows.into_iter().flatten().collect()
+    }
+
+    /// The exact rest: ids, names of rules, hashes.
+    pub fn details(&self, time: impl Fn(&str) -> String) -> Vec<(&'static str, String)> {
+        let PolicyDecision { rules, posture, policy, .. } = &self.ruling;
+        let rows = [
+            self.containment.map(|it| ("containment", it.description().to_owned())),
+            Some(("requested", time(&self.requested_at))),
+            (!self.authors.is_empty()).then(|| ("written by", self.authors.join(", "))),
+            (!self.agent_authors.is_empty()).then(|| ("agent by", self.agent_authors.join(", "))),
+            (!self.fingerprint.is_empty()).then(|| self.describe_fingerprint()),
+            Some(("rules", format!("{} ({posture}, policy {policy})", rules.join(", ")))),
+            Some(("approval", self.id.clone())),
+            Some(("run", self.run_id.clone())),
+            Some(("schedule id", self.schedule_id.clone())),
             Some(("plan hash", self.plan_hash.clone())),
         ];
         rows.into_iter().flatten().collect()
     }
 
     /// The parts of the execution fingerprint, with the result of the check before the start.
-    fn describe_fingerprint(&self) -> String {
+    fn describe_fingerprint(&self) -> (&'static str, String) {
         let parts = self.fingerprint.iter().map(|FingerprintPart { part, found }| match found {
             Some(FingerprintCheck::Unchanged) => format!("{part} (unchanged)"),
             Some(FingerprintCheck::Changed) => format!("{part} (changed)"),
             None => part.clone(),
         });
-        let parts = parts.collect::<Vec<_>>().join(", ");
-        match self.state.is_open() {
-            true => format!("{parts}; checked again before the start"),
-            false => parts,
-        }
+        let name = if self.state.is_open() { "checked again" } else { "checked" };
+        (name, format!("{}, before the start", parts.collect::<Vec<_>>().join(", ")))
     }
 }
 
@@ -132,9 +158,12 @@ pub fn plan_and_prompt(plan: &Value, unsealed: Option<&str>) -> (String, Prompt)
 }
 
 impl ApprovalDecided {
-    /// The effect of a decision. `starts` says when an approved run starts, such as `starts now`.
+    /// The effect of a decision, in one line. `starts` says when an approved run starts, such as `starts now`.
     pub fn outcome(&self, starts: &str) -> String {
-        let Approval { id, state, run_id, assents, needs, .. } = &self.approval;
+        let Approval { id, state, run_id, assents, needs, previous, schedule_name, .. } =
+            &self.approval;
+        let name = schedule_name.as_deref().unwrap_or_else(|| self.approval.about());
+        let name = on_one_line(name);
         let count = format!("{} of {} so far", assents.len(), needs.persons);
         match (self.changed, state) {
             (true, ApprovalState::Pending) => {
@@ -142,11 +171,53 @@ impl ApprovalDecided {
             }
             (false, ApprovalState::Pending) => format!("you have already approved `{id}`: {count}"),
             (true, ApprovalState::Approved) => {
-                format!("approved; `midwatch run watch {run_id}` follows the run, which {starts}")
+                format!(
+                    "approved {name}: its run {starts}; `midwatch run watch {run_id}` follows it"
+                )
             }
-            (true, state) => format!("{state}; run `{run_id}` does not start"),
+            (true, state) => {
+                let ends = match previous {
+                    None => "its run does not start",
+                    Some(_) => "its run is not attempted again",
+                };
+                format!("{state} {name} ({id}): {ends}")
+            }
             (false, state) => format!("approval `{id}` was already {state}"),
         }
+    }
+}
+
+/// Why the policy asks, in plain words. Of the rules that people wrote, only the first decides for certain.
+fn describe_rules(ruling: &PolicyDecision) -> String {
+    let describe = |(position, rule): (usize, &String)| match (rule.as_str(), rule.split_once('/'))
+    {
+        ("@tier-2", _) => Some("it reaches the outside world (tier 2)".to_owned()),
+        ("@lease", _) => Some("the lease has expired".to_owned()),
+        ("@protected", _) => Some("it writes to a protected path".to_owned()),
+        ("@system-place", _) => {
+            Some("it is in a system directory or another user's home".to_owned())
+        }
+        ("@default", _) => Some(format!("no rule allows it in {}", ruling.posture)),
+        (_, Some(("baseline", id))) if position == 0 => {
+            Some(format!("the rule `{id}` of the posture {}", ruling.posture))
+        }
+        (_, Some((file, id))) if position == 0 && !rule.starts_with('@') => {
+            Some(format!("your rule `{id}` in {file}"))
+        }
+        _ => None,
+    };
+    let reasons: Vec<String> = ruling.rules.iter().enumerate().filter_map(describe).collect();
+    match reasons.is_empty() {
+        true => ruling.rules.join(", "),
+        false => reasons.join("; "),
+    }
+}
+
+/// An RFC 3339 instant in UTC, to the second.
+pub fn utc_time(instant: &str) -> String {
+    match instant.strip_suffix('Z').and_then(|it| it.split_once('T')) {
+        Some((date, time)) => format!("{date} {} UTC", time.get(..8).unwrap_or(time)),
+        None => instant.to_owned(),
     }
 }
 
@@ -171,6 +242,37 @@ fn describe_requirements(requirements: &ApprovalRequirements) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rules_are_described_in_plain_words() {
+        let table: [(&[&str], &str); 6] = [
+            (&["@tier-2", "baseline/agents"], "it reaches the outside world (tier 2)"),
+            (
+                &["policy.toml/nights", "@lease"],
+                "your rule `nights` in policy.toml; the lease has expired",
+            ),
+            (&["baseline/agents"], "the rule `agents` of the posture staging"),
+            (&["@default"], "no rule allows it in staging"),
+            (&["@error:policy.toml/x"], "@error:policy.toml/x"),
+            (&["@lease", "policy.toml/allows-it"], "the lease has expired"),
+        ];
+        for (rules, expected) in table {
+            let ruling = PolicyDecision {
+                verdict: crate::Verdict::Ask,
+                rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+                posture: crate::Posture::Staging,
+                policy: "0a1b".to_owned(),
+            };
+            assert_eq!(describe_rules(&ruling), expected);
+        }
+    }
+
+    #[test]
+    fn times_on_pages_are_in_utc_to_the_second() {
+        assert_eq!(utc_time("2026-11-17T09:00:00.123456Z"), "2026-11-17 09:00:00 UTC");
+        assert_eq!(utc_time("2026-11-17T09:00:00Z"), "2026-11-17 09:00:00 UTC");
+        assert_eq!(utc_time("soon"), "soon");
+    }
 
     #[test]
     fn requirements_say_who_must_approve_and_how() {

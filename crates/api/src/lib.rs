@@ -66,9 +66,9 @@ pub use policy_rules::{PolicyCondition, PolicyList, PolicyRule, PolicyRules};
 pub use requests::{Class, Reference, Referent, Serve, Service, Subject};
 pub use role::{ActorRole, Role};
 pub use run::{
-    OutputChunk, Run, RunCancel, RunCancelled, RunChanged, RunList, RunOrigin, RunOutput, RunRead,
-    RunRetry, RunSettle, RunShow, RunShown, RunSource, RunState, RunUsage, RunWatch, RunWatched,
-    Runs, SettledState, WatchCursor,
+    OutputChunk, Run, RunAttempt, RunCancel, RunCancelled, RunChanged, RunList, RunOrigin,
+    RunOutput, RunRead, RunRetry, RunSettle, RunShow, RunShown, RunSource, RunState, RunUsage,
+    RunWatch, RunWatched, Runs, SettledState, WatchCursor,
 };
 pub use schedule::{
     Action, AddedSchedule, AddingAgent, Backfill, BackfillEnded, Bounds, Disposition, EventPublish,

@@ -74,6 +74,13 @@ pub struct Run {
     pub containment: Option<Containment>,
     /// Attempts that were started.
     pub attempt: u32,
+    /// The most attempts, with those before the last manual retry. Only `run show` has it, unless the schedule was
+    /// removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts_max: Option<u32>,
+    /// Every attempt, oldest first. Only `run show` has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<RunAttempt>,
     pub queued_at: String,
     /// When the last attempt started.
     pub started_at: Option<String>,
@@ -106,6 +113,25 @@ pub struct Run {
     /// The note of the person who settled the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_note: Option<String>,
+}
+
+/// One attempt of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunAttempt {
+    /// Counted from 1. An attempt that was given back before it did anything has the number of the next one.
+    pub number: u32,
+    pub started_at: String,
+    /// Absent while it is running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// `running`, the state in which it ended the run, or `failed` if another one follows
+    pub outcome: RunState,
+    /// Why it ended, as a short code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `reason` as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// What fired the schedule of a run, if not the time.

@@ -153,10 +153,10 @@ pub struct Terms {
     /// Longest random delay of a slot, such as `30s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<String>,
-    /// Most attempts of a run.
+    /// Most attempts of a run; absent for the default: 5, and at tier 2 one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// The delays between attempts: `INITIAL:FACTOR:CAP`, such as `1s:2:5m`, or `patient`
+    /// The delays between attempts: `INITIAL:FACTOR:CAP`, such as `5s:2:5m`, or `patient`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<String>,
     /// Failed runs in a row after which the schedule is paused; 0 for never.

@@ -22,6 +22,8 @@ use view::PromptItem;
 const NUMBERS_TRIED_MAX: usize = 100;
 /// Attempts to deliver a prompt, as in promptyoself. A failed prompt does not pause its schedule.
 const ATTEMPTS: u32 = 3;
+/// `execute` waits for the attempts of a run, so they follow each other quickly.
+const BACKOFF: &str = "1s:2:5m";
 /// Catch-up window: after any downtime a missed prompt is delivered once.
 const WINDOW: &str = "3660d";
 /// Bytes of a hash in a derived number. Derived numbers still fit into a double.
@@ -211,6 +213,7 @@ pub fn prompt_terms(max_fires: Option<u64>) -> Terms {
     Terms {
         window: Some(WINDOW.to_owned()),
         attempts: Some(ATTEMPTS),
+        backoff: Some(BACKOFF.to_owned()),
         pause_after: Some(0),
         max_fires,
         ..Terms::default()

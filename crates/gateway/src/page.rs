@@ -1,6 +1,6 @@
 //! The HTML of the pages. Text from others is escaped, and no page runs a script.
 
-use api::display::{Prompt, plan_and_prompt, visible};
+use api::display::{Prompt, plan_and_prompt, utc_time, visible};
 use api::wire::Secret;
 use api::{Approval, ApprovalState, Error};
 use axum::response::{IntoResponse, Response};
@@ -34,15 +34,34 @@ pub(crate) fn sign_in() -> Markup {
     document("Approval", &body)
 }
 
-/// The whole plan; while the approval is pending, with the form to decide it.
+/// What would be done and why it asks, the prompt, and while the approval is pending the form to decide it; then the
+/// exact plan.
 pub(crate) fn plan(approval: &Approval, token: &Secret) -> Markup {
     let is_open = approval.state == ApprovalState::Pending;
+    let name = visible(approval.schedule_name.as_deref().unwrap_or_else(|| approval.about()));
+    let (plan, prompt) = plan_and_prompt(&approval.plan, approval.unsealed.as_deref());
     let body = html! {
-        h1 { @if is_open { "May this run start?" } @else { "Already decided" } }
-        (facts(approval))
+        @if is_open {
+            h1 { "A run of " (name) " needs your approval" }
+        } @else {
+            h1 { "Already decided: a run of " (name) }
+        }
+        (pairs(&approval.facts(utc_time)))
+        @match prompt {
+            Prompt::Absent => {}
+            Prompt::Plain(prompt) => (prompt_text(&prompt, approval)),
+            Prompt::Unsealed(prompt) => {
+                p.hint { "Sealed in the plan; unsealed by Midwatch." }
+                (prompt_text(&prompt, approval))
+            }
+            Prompt::Hidden => p.hint { "The prompt is sensitive; only operators see it." },
+        }
         @if is_open { (decision_form(approval, token)) }
+        h2 { "The exact plan" }
+        pre { (plan) }
+        (pairs(&approval.details(utc_time)))
     };
-    document(&approval.id, &body)
+    document(&name, &body)
 }
 
 /// The outcome of a decision.
@@ -50,7 +69,7 @@ pub(crate) fn decided(outcome: &str, approval: &Approval) -> Markup {
     let body = html! {
         h1 { "Your decision" }
         p.outcome { (outcome) }
-        (facts(approval))
+        (pairs(&approval.facts(utc_time)))
     };
     document(&approval.id, &body)
 }
@@ -66,34 +85,28 @@ pub(crate) fn error(error: &Error) -> Markup {
     document("Not possible", &body)
 }
 
-/// The facts first, then the text that an agent or a stranger may have written.
-fn facts(approval: &Approval) -> Markup {
-    let (plan, prompt) = plan_and_prompt(&approval.plan, approval.unsealed.as_deref());
+fn pairs(pairs: &[(&'static str, String)]) -> Markup {
     html! {
         dl {
-            @for (name, value) in approval.facts() {
+            @for (name, value) in pairs {
                 dt { (name) }
-                dd { (visible(&value)) }
+                dd { (visible(value)) }
             }
-        }
-        h2 { "The plan" }
-        pre { (plan) }
-        @match prompt {
-            Prompt::Absent => {}
-            Prompt::Plain(prompt) => (prompt_text(&prompt)),
-            Prompt::Unsealed(prompt) => {
-                p.hint { "Sealed in the plan; unsealed by Midwatch." }
-                (prompt_text(&prompt))
-            }
-            Prompt::Hidden => p.hint { "The prompt is sensitive; only operators see it." },
         }
     }
 }
 
-fn prompt_text(prompt: &str) -> Markup {
+/// Each line of the prompt has a number, so that a wrap can be told from a line break of the text.
+fn prompt_text(prompt: &str, approval: &Approval) -> Markup {
+    let authors = match approval.authors.is_empty() {
+        true => "not written by Midwatch".to_owned(),
+        false => format!("written by {}", approval.authors.join(", ")),
+    };
     html! {
-        h2 { "The prompt, unchanged (not written by Midwatch)" }
-        pre.prompt { (visible(prompt)) }
+        h2 { "The prompt (" (authors) ", shown unchanged)" }
+        ol.prompt {
+            @for line in visible(prompt).split('\n') { li { (line) } }
+        }
     }
 }
 

@@ -55,6 +55,9 @@ pub struct Plan {
     pub schedule: ScheduleId,
     pub revision: u32,
     pub attempt: u32,
+    /// The attempt before this one, if the run has run already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<PreviousAttempt>,
     /// The agent to prompt, unless the run calls a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
@@ -82,13 +85,46 @@ pub struct PlannedTool {
     pub hash: String,
 }
 
+/// An attempt that the run has had before, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PreviousAttempt {
+    /// Counted from 1.
+    pub number: u32,
+    /// Absent if a human settled how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+}
+
+impl PreviousAttempt {
+    /// That it ran and how it ended, as a clause.
+    pub fn describe(&self) -> String {
+        let message = self.cause.as_ref().map(|cause| format!(": {}", cause.message));
+        format!("{}{}", self.describe_briefly(), message.unwrap_or_default())
+    }
+
+    /// The clause without the message, which is private.
+    pub(crate) fn describe_briefly(&self) -> String {
+        let ended = match &self.cause {
+            None => "",
+            Some(_) if self.was_cancelled() => " and was cancelled",
+            Some(_) => " and failed",
+        };
+        format!("attempt {} ran{ended}", self.number)
+    }
+
+    pub(crate) fn was_cancelled(&self) -> bool {
+        self.cause.as_ref().is_some_and(Cause::is_cancel)
+    }
+}
+
 /// The hashes that identify a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hashes {
     /// Empty if it could not be computed; no approval covers such a plan.
     pub plan: String,
-    /// Of the plan without the run, the attempt and the data directory: equal for two runs that would do the
-    /// same.
+    /// Of the plan without the run, its attempts and the data directory: equal for two runs that would do
+    /// the same.
     pub action: String,
 }
 

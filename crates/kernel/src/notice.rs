@@ -116,10 +116,18 @@ fn approval_requested(id: &ApprovalId, requested: &Requested) -> Notice {
         (None, Some(tool)) => format!("tool {}", tool.name),
         (None, None) => requested.plan.schedule.to_string(),
     };
+    let waits = match &requested.plan.previous {
+        None => "waits for approval".to_owned(),
+        Some(previous) => {
+            let code = previous.cause.as_ref().and_then(code).map(|code| format!(" ({code})"));
+            let (ran, code) = (previous.describe_briefly(), code.unwrap_or_default());
+            format!("waits for approval of another attempt; {ran}{code}")
+        }
+    };
     Notice {
         kind: Kind::ApprovalRequested,
         subject: id.to_string(),
-        text: format!("Run {run} of {owner} waits for approval."),
+        text: format!("Run {run} of {owner} {waits}."),
         command: format!("midwatch approval show {id}"),
         at: requested.at,
     }

@@ -17,13 +17,14 @@ use std::ops::Not;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
-use crate::approval::{self, LapseReason};
+use crate::approval::{self, LapseReason, PreviousAttempt};
+use crate::backend::Tier;
 use crate::budget::{Charge, Reservation, Spent, Usage};
 use crate::id::timed_id;
 use crate::money::{Money, Price};
 use crate::noun::NounState;
 use crate::policy_decision::{DecisionContext, PolicyDecision};
-use crate::schedule::{self, terms::Key};
+use crate::schedule::{self, Definition, terms::Key};
 use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
 use crate::{ApprovalId, EventBody, ScheduleId};
@@ -47,6 +48,8 @@ pub const OUTPUT_BYTES_MAX: usize = 16_384;
 pub const MESSAGE_BYTES_MAX: usize = 1_024;
 /// The cause code of a run that a caller cancelled.
 const CANCELLED: &str = "cancelled";
+/// The cause code of an attempt that was requeued before it did anything.
+const NOT_BEGUN: &str = "not_begun";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -254,7 +257,10 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             run.charge = None;
             run.queued_again_at = Some(retried.at);
             run.attempt = run.attempt.saturating_sub(u32::from(retried.uncounted));
-            (run.cause, run.output) = (Some(retried.cause.clone()), retried.output.clone());
+            // An attempt that did nothing does not hide how an earlier one ended.
+            if !retried.did_nothing() || run.cause.is_none() {
+                (run.cause, run.output) = (Some(retried.cause.clone()), retried.output.clone());
+            }
         }
         Event::CancelRequested(cancel) => run.cancel = Some(cancel.clone()),
         Event::Ended(ended) => {
@@ -367,9 +373,25 @@ impl Run {
         self.queued_again_at.unwrap_or(self.queued_at)
     }
 
-    /// Attempts since the last manual retry: the retry limit applies to these.
+    /// Attempts since the last manual retry.
     fn attempts_since_retry(&self) -> u32 {
         self.attempt.saturating_sub(self.attempts_before)
+    }
+
+    /// The last attempt that did something, if the run waits for another one.
+    fn previous_attempt(&self) -> Option<PreviousAttempt> {
+        let did_nothing = self.cause.as_ref().is_some_and(|cause| cause.code == NOT_BEGUN);
+        let number = self.attempt.max(1);
+        (0 < self.epoch && !did_nothing)
+            .then(|| PreviousAttempt { number, cause: self.cause.clone() })
+    }
+
+    /// The most attempts, with those before the last manual retry.
+    pub fn attempts_max(&self, definition: &Definition) -> u32 {
+        // Older rows do not have the tier.
+        let decided = self.decision_context.as_ref().map(|context| context.tier);
+        let tier = decided.or(definition.tier).unwrap_or(Tier::ReadOnly);
+        self.attempts_before.saturating_add(definition.terms.retry.attempts_max(tier))
     }
 
     /// Whether a human started or retried the run.
@@ -513,6 +535,11 @@ impl Cause {
         let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
         let message = message.get(..end).unwrap_or_default();
         Cause { code: code.to_owned(), message: message.to_owned() }
+    }
+
+    /// Whether a caller cancelled the run.
+    pub(crate) fn is_cancel(&self) -> bool {
+        self.code == CANCELLED
     }
 }
 

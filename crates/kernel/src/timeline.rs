@@ -112,6 +112,9 @@ fn approval_line<'a>(id: &'a ApprovalId, event: &'a approval::Event) -> Line<'a>
                 LapseReason::Unsigned => "approval void: a signature is not valid".to_owned(),
                 LapseReason::RunEnded => "approval void: the run ended".to_owned(),
                 LapseReason::NotNeeded => "approval no longer needed".to_owned(),
+                LapseReason::LeaseRenewed => {
+                    format!("approval no longer needed: the lease was renewed{by}")
+                }
             };
             (&it.run, text, false)
         }
@@ -303,6 +306,18 @@ fn installation_line(event: &watch::Event, by: &str) -> Line<'static> {
         }
         watch::Event::ReloadRefused(it) => {
             line(format!("reload of the configuration refused ({})", it.code))
+        }
+        watch::Event::CleanedUp(it) => {
+            let files = count_of(it.outputs + it.logs + it.exports + it.leftovers, "file");
+            line(format!("cleanup removed {files}, {} bytes", it.bytes))
+        }
+        watch::Event::BudgetUsedUp(it) => {
+            let of = it.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+            let (scope, what) = (&it.scope, &it.what);
+            line(format!("budget of {what} of {scope}{of} used up ({} of {})", it.used, it.most))
+        }
+        watch::Event::ChannelFailing(it) => {
+            line(format!("notices do not reach the channel {}", it.channel))
         }
         watch::Event::ToolsUsed(_) => line("tool calls counted".to_owned()).bookkeeping(),
     }

@@ -17,21 +17,39 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A prompt with a bar before every line, so that no line of it can pass for output of Midwatch.
-pub(crate) fn fence_prompt(prompt: &str) -> String {
+/// A prompt with a bar before every line, so that no line of it can pass for output of Midwatch. A line that is too long
+/// continues after a `+`, so that this can be told from a line break of the prompt.
+pub(crate) fn fence_prompt(prompt: &str, authors: &[String]) -> String {
     let mut lines = Vec::new();
     for line in prompt.split('\n') {
         let line: Vec<char> = visible(line).chars().collect();
         let parts = line.chunks(FENCE_COLUMNS).map(|part| part.iter().collect::<String>());
         let parts: Vec<String> = parts.collect();
-        lines.push(format!("  | {}", parts.join("\n  | ")));
+        lines.push(format!("  | {}", parts.join("\n  + ")));
     }
-    format!("prompt (shown unchanged, not written by Midwatch)\n{}", lines.join("\n"))
+    let by = match authors {
+        [] => "not written by Midwatch".to_owned(),
+        authors => format!("written by {}", authors.join(", ")),
+    };
+    format!("prompt ({by}, shown unchanged)\n{}", lines.join("\n"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrap_can_be_told_from_a_line_break_of_the_prompt() {
+        let (long, rest) = ("a".repeat(FENCE_COLUMNS), "b");
+        let wrapped = fence_prompt(&format!("{long}{rest}"), &["uid:0".to_owned()]);
+        let broken = fence_prompt(&format!("{long}\n{rest}"), &[]);
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let line = format!("  | {long}");
+        let head = "prompt (written by uid:0, shown unchanged)";
+        assert_eq!(lines(&wrapped), [head, &line, "  + b"]);
+        let head = "prompt (not written by Midwatch, shown unchanged)";
+        assert_eq!(lines(&broken), [head, &line, "  | b"]);
+    }
 
     #[test]
     fn control_and_deceptive_characters_are_escaped() {

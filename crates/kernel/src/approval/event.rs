@@ -186,7 +186,12 @@ impl NounEvent for Event {
 
     fn private_fields_mut(&mut self) -> Vec<PrivateField<'_>> {
         match self {
-            Event::Requested(requested) => vec![("prompt", requested.plan.prompt.stored_mut())],
+            Event::Requested(requested) => {
+                let Plan { prompt, previous, .. } = &mut requested.plan;
+                let cause = previous.as_mut().and_then(|previous| previous.cause.as_mut());
+                let message = cause.map(|cause| ("message", &mut cause.message));
+                [("prompt", prompt.stored_mut())].into_iter().chain(message).collect()
+            }
             Event::Assented(assented) => note(&mut assented.decision.note),
             Event::Decided(decided) => note(&mut decided.decision.note),
             Event::Consumed(_) | Event::Lapsed(_) => Vec::new(),

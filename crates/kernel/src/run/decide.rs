@@ -5,7 +5,8 @@ use calendar::Calendar;
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::policy_request::{Work, decision_context, evaluate};
 use super::{
-    CANCELLED, CancelRequest, Cause, OUTPUT_BYTES_MAX, Outcome, Output, Run, StartBlocker, State,
+    CANCELLED, CancelRequest, Cause, NOT_BEGUN, OUTPUT_BYTES_MAX, Outcome, Output, Run,
+    StartBlocker, State,
 };
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
@@ -21,6 +22,7 @@ use crate::policy_decision::{DecisionContext, Details, PolicyDecision, Request, 
 use crate::posture::Trust;
 use crate::principal::{Principal, SYSTEM_NAME};
 use crate::progress::{Progress, Status};
+use crate::schedule::terms::Retry;
 use crate::schedule::trigger::Since;
 use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_overlap};
 use crate::tick::Tick;
@@ -147,8 +149,7 @@ pub fn decide(
     match (command, &run.state) {
         (Command::Cancel { note }, State::Queued { .. } | State::Parked) => {
             check_note(note.as_deref())?;
-            let cause = cancelled_by(&by, note.as_deref());
-            Ok(context.end(Outcome::Cancelled, Some(cause), AttemptRecord::default()))
+            Ok(context.cancel_unstarted(cancelled_by(&by, note.as_deref())))
         }
         (Command::Cancel { note }, State::Running { .. }) => {
             check_note(note.as_deref())?;
@@ -211,8 +212,8 @@ pub fn start(
         return Vec::new();
     }
     let Some(definition) = context.definition else {
-        let cause = Cause::new("schedule_removed", "its schedule was removed before it started");
-        return context.end(Outcome::Cancelled, Some(cause), AttemptRecord::default());
+        let what = "its schedule was removed before it started";
+        return context.cancel_unstarted(Cause::new("schedule_removed", what));
     };
     // A run starts only with the agent that it was queued for.
     let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
@@ -237,6 +238,7 @@ pub fn start(
         schedule: run.schedule.clone(),
         revision: context.progress.map_or(run.revision, |progress| progress.revision),
         attempt: run.attempt + 1,
+        previous: run.previous_attempt(),
         agent: name.cloned(),
         backend: agent.map(|agent| agent.backend.clone()),
         credential: agent.and_then(|agent| agent.credential.clone()),
@@ -356,8 +358,8 @@ pub fn end_over_budget(context: RunContext<'_>, what: &str) -> Vec<EventBody> {
     match context.run.state {
         State::Queued { .. } => {
             let ended = context.not_started(Cause::new("budget_used_up", what), None);
-            let ended = Ended { blocked_by: Some(StartBlocker::Budget), ..ended };
-            let ended = context.end_with(Some(LapseReason::RunEnded), ended).into_iter();
+            let ended = context.blocked_by(StartBlocker::Budget, ended);
+            let ended = context.end_unstarted(Some(LapseReason::RunEnded), ended).into_iter();
             ended.chain(context.skip_over_budget()).collect()
         }
         State::Parked | State::Running { .. } | State::Ended(_) => Vec::new(),
@@ -383,7 +385,7 @@ pub(crate) fn deny(
     match context.run.state {
         State::Parked | State::Queued { .. } => {
             let ended = context.not_started(cause, None);
-            context.end_with(None, Ended { denied: action, ..ended })
+            context.end_unstarted(None, Ended { denied: action, ..ended })
         }
         State::Running { .. } | State::Ended(_) => Vec::new(),
     }
@@ -444,8 +446,7 @@ pub fn finish(
         FailureKind::Delivered | FailureKind::Permanent => None,
         FailureKind::PaymentRequired => return Ok(context.fail_unpaid(cause, record)),
     };
-    let retry = context.definition.map(|definition| definition.terms.retry);
-    match retry.filter(|retry| run.attempts_since_retry() < retry.attempts).zip(wait_us) {
+    match context.retry_left().zip(wait_us) {
         Some((retry, wait_us)) => Ok(vec![context.event(Event::Retried(Retried {
             epoch,
             cause,
@@ -471,7 +472,7 @@ pub fn requeue(context: RunContext<'_>, holder: &str) -> Vec<EventBody> {
             context.end(Outcome::Cancelled, run.cancel.as_ref().map(CancelRequest::cause), record)
         }
         State::Running { holder: held_by, .. } if held_by == holder => {
-            let cause = Cause::new("not_begun", "requeued before the attempt did anything");
+            let cause = Cause::new(NOT_BEGUN, "requeued before the attempt did anything");
             vec![context.retry_uncounted(cause, run.charge.clone(), run.reservation.clone())]
         }
         State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
@@ -510,8 +511,7 @@ pub fn recover(context: RunContext<'_>) -> Vec<EventBody> {
         return context.end(Outcome::Cancelled, Some(cause), AttemptRecord::default());
     }
     // The run itself may be what crashes the daemon.
-    let retry = context.definition.map(|definition| definition.terms.retry);
-    if retry.is_some_and(|retry| retry.attempts <= run.attempts_since_retry()) {
+    if context.definition.is_some() && context.retry_left().is_none() {
         let cause = Cause::new("interrupted", "interrupted in its last allowed attempt");
         return context.fail(cause, AttemptRecord::default());
     }
@@ -533,9 +533,7 @@ pub fn recover(context: RunContext<'_>) -> Vec<EventBody> {
 /// Cancels a live run in favour of a newer slot; a running one is only asked to stop.
 pub(crate) fn replace(context: RunContext<'_>) -> Vec<EventBody> {
     match context.run.state {
-        State::Queued { .. } | State::Parked => {
-            context.end(Outcome::Cancelled, Some(replaced()), AttemptRecord::default())
-        }
+        State::Queued { .. } | State::Parked => context.cancel_unstarted(replaced()),
         State::Running { .. } if context.run.cancel.is_none() => {
             let (by, note) = (SYSTEM_NAME.to_owned(), Some(REPLACED.to_owned()));
             vec![context.event(Event::CancelRequested(CancelRequest { by, note, at: context.now }))]
@@ -554,7 +552,8 @@ pub(crate) fn terminate(context: RunContext<'_>) -> Vec<EventBody> {
             );
             context.end(Outcome::Unknown, Some(cause), AttemptRecord::default())
         }
-        State::Queued { .. } | State::Parked | State::Running { .. } => {
+        State::Queued { .. } | State::Parked => context.cancel_unstarted(replaced()),
+        State::Running { .. } => {
             context.end(Outcome::Cancelled, Some(replaced()), AttemptRecord::default())
         }
         State::Ended(_) => Vec::new(),
@@ -698,18 +697,34 @@ impl RunContext<'_> {
         evaluated: Option<EvaluatedPolicy>,
         lapse: Option<LapseReason>,
     ) -> Vec<EventBody> {
-        self.end_with(lapse, self.not_started(cause, evaluated))
+        self.end_unstarted(lapse, self.not_started(cause, evaluated))
     }
 
     fn end_without_lease(&self, evaluated: Option<EvaluatedPolicy>) -> Vec<EventBody> {
         let what = "the lease has expired: no human renewed it in time";
         let ended = self.not_started(Cause::new("lease_ended", what), evaluated);
-        self.end_with(
-            Some(LapseReason::RunEnded),
-            Ended { blocked_by: Some(StartBlocker::Lease), ..ended },
-        )
+        self.end_unstarted(Some(LapseReason::RunEnded), self.blocked_by(StartBlocker::Lease, ended))
     }
 
+    /// Names what blocked the start, unless the run fails because of an earlier attempt.
+    fn blocked_by(&self, blocker: StartBlocker, ended: Ended) -> Ended {
+        Ended { blocked_by: ended.refused.then_some(blocker), ..ended }
+    }
+
+    /// Ends a run that is not running as cancelled. If it had run before, its last output stays and the
+    /// message says how that attempt ended.
+    fn cancel_unstarted(&self, cause: Cause) -> Vec<EventBody> {
+        let previous = self.run.previous_attempt();
+        let message = match &previous {
+            Some(previous) => format!("{}; {}", cause.message, previous.describe()),
+            None => cause.message,
+        };
+        let output = previous.and(self.run.output.clone());
+        let record = AttemptRecord { output, ..AttemptRecord::default() };
+        self.end(Outcome::Cancelled, Some(Cause::new(&cause.code, &message)), record)
+    }
+
+    /// The end of a run that may not start, because of `cause`: cancelled, or failed as its last attempt did.
     fn not_started(&self, cause: Cause, evaluated: Option<EvaluatedPolicy>) -> Ended {
         let (ruling, tier, decision_context) = match evaluated {
             Some(EvaluatedPolicy { ruling, tier, decision_context }) => {
@@ -717,16 +732,33 @@ impl RunContext<'_> {
             }
             None => (None, None, None),
         };
+        let previous = self.run.previous_attempt();
+        let has_run = previous.is_some();
+        let (outcome, cause, output) = match &previous {
+            Some(previous) => {
+                let (code, ended) = match &previous.cause {
+                    Some(last) => (&last.code, last.message.clone()),
+                    None => (&cause.code, previous.describe()),
+                };
+                let what = format!("{ended}; no other attempt: {}", cause.message);
+                let outcome = match previous.was_cancelled() {
+                    true => Outcome::Cancelled,
+                    false => Outcome::Failed,
+                };
+                (outcome, Cause::new(code, &what), self.run.output.clone())
+            }
+            None => (Outcome::Cancelled, cause, None),
+        };
         Ended {
             schedule: self.run.schedule.clone(),
-            outcome: Outcome::Cancelled,
+            outcome,
             cause: Some(cause),
-            output: None,
+            output,
             no_room: self.leaves_no_room(),
             ruling,
             tier,
             decision_context,
-            refused: true,
+            refused: !has_run,
             blocked_by: None,
             denied: None,
             refund: None,
@@ -748,6 +780,20 @@ impl RunContext<'_> {
         let lapsed = lapse.and_then(|why| self.lapse_approval(why));
         let ended = [self.event(Event::Ended(ended))].into_iter().chain(self.schedule_next_slot());
         lapsed.into_iter().chain(ended).collect()
+    }
+
+    /// Ends a run that may not start; one that fails by that counts as a failure of its schedule.
+    fn end_unstarted(&self, lapse: Option<LapseReason>, ended: Ended) -> Vec<EventBody> {
+        let has_failed = ended.outcome == Outcome::Failed;
+        let paused = has_failed.then(|| self.pause_after_failures()).flatten();
+        self.end_with(lapse, ended).into_iter().chain(paused).collect()
+    }
+
+    /// The retry terms, if the run may have another attempt.
+    fn retry_left(&self) -> Option<Retry> {
+        let definition = self.definition?;
+        let is_left = self.run.attempt < self.run.attempts_max(definition);
+        is_left.then_some(definition.terms.retry)
     }
 
     fn leaves_no_room(&self) -> bool {

@@ -4,7 +4,7 @@ use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CancelRequest, Cause, Origin, Outcome, Output, Run, StartBlocker};
+use super::{CancelRequest, Cause, NOT_BEGUN, Origin, Outcome, Output, Run, StartBlocker};
 use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::budget::{Charge, Reservation, Spent, reservation_deltas, run_deltas, spent_deltas};
@@ -276,6 +276,13 @@ fn cause_and_output<'a>(
 ) -> Vec<PrivateField<'a>> {
     let message = cause.map(|cause| ("message", &mut cause.message));
     message.into_iter().chain(output.map(|output| ("output", output.text.stored_mut()))).collect()
+}
+
+impl Retried {
+    /// Whether the attempt was given back before it did anything.
+    pub fn did_nothing(&self) -> bool {
+        self.cause.code == NOT_BEGUN
+    }
 }
 
 impl Queued {

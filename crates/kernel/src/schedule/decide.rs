@@ -702,19 +702,19 @@ impl Definition {
                 "5 is the default, and each step is worth a minute of waiting",
             );
         }
-        if !(1..=ATTEMPTS_MAX).contains(&terms.retry.attempts) {
+        if terms.retry.attempts.is_some_and(|it| !(1..=ATTEMPTS_MAX).contains(&it)) {
             return invalid("a run has 1 to 100 attempts", "`--attempts 1` disables retries");
         }
         if !(1..=BACKOFF_FACTOR_MAX).contains(&terms.retry.factor) {
             return invalid(
                 "the factor of a backoff is from 1 to 10",
-                "it is the second part of `--backoff 1s:2:5m`",
+                "it is the second part of `--backoff 5s:2:5m`",
             );
         }
         if terms.retry.cap < terms.retry.initial || BACKOFF_CAP_MAX < terms.retry.cap {
             return invalid(
                 "the cap of a backoff is from its first delay to a day",
-                "it is the last part of `--backoff 1s:2:5m`",
+                "it is the last part of `--backoff 5s:2:5m`",
             );
         }
         if KEYS_MAX < terms.keys.len() {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use calendar::{EVERY_MIN, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::backend::Tier;
 use crate::money::Money;
 use crate::time::Timestamp;
 
@@ -119,11 +120,13 @@ pub enum Resume {
     AsMissed,
 }
 
-/// Retries of failed attempts, with exponential backoff and full jitter.
+/// Retries of failed attempts, with exponential backoff and jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    pub attempts: u32,
+    /// The most attempts of a run. By default, work with an external effect is not retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
     pub initial: Span,
     pub factor: u32,
     pub cap: Span,
@@ -139,11 +142,12 @@ pub struct InvalidTerm {
 
 const PAUSE_AFTER_DEFAULT: u32 = 5;
 const PRIORITY_DEFAULT: u8 = 5;
+pub const ATTEMPTS_DEFAULT: u32 = 5;
 const RETRY_DEFAULT: Retry =
-    Retry { attempts: 5, initial: seconds(1), factor: 2, cap: seconds(300) };
+    Retry { attempts: None, initial: seconds(5), factor: 2, cap: seconds(300) };
 /// For long outages such as those of model providers.
 const RETRY_PATIENT: Retry =
-    Retry { attempts: 6, initial: seconds(30), factor: 4, cap: seconds(3_600) };
+    Retry { attempts: Some(6), initial: seconds(30), factor: 4, cap: seconds(3_600) };
 
 const fn seconds(count: i64) -> Span {
     match Span::from_millis(count * 1_000) {
@@ -272,16 +276,25 @@ impl Retry {
         parsed.ok_or_else(|| InvalidTerm {
             term: "backoff",
             text: text.to_owned(),
-            hint: "use `INITIAL:FACTOR:CAP`, such as `1s:2:5m`, or `patient`",
+            hint: "use `INITIAL:FACTOR:CAP`, such as `5s:2:5m`, or `patient`",
         })
     }
 
-    /// The random delay after this many attempts, from 0 to the backoff of that attempt.
+    /// The most attempts of a run of this tier.
+    pub fn attempts_max(&self, tier: Tier) -> u32 {
+        self.attempts.unwrap_or(match tier {
+            Tier::External => 1,
+            _ => ATTEMPTS_DEFAULT,
+        })
+    }
+
+    /// The random delay after this many attempts, from half the backoff of that attempt to all of it.
     pub fn delay_us(&self, attempts: u32, random: u64) -> i64 {
         let factor = i64::from(self.factor).saturating_pow(attempts.saturating_sub(1));
         let most = self.initial.as_micros().saturating_mul(factor).min(self.cap.as_micros());
         let most = u64::try_from(most).unwrap_or_default();
-        i64::try_from(random % (most + 1)).unwrap_or_default()
+        let least = most / 2;
+        i64::try_from(least + random % (most - least + 1)).unwrap_or_default()
     }
 }
 
@@ -450,28 +463,41 @@ mod tests {
     }
 
     #[test]
-    fn retry_delays_double_up_to_the_cap() {
-        let most = |attempts| RETRY_DEFAULT.delay_us(attempts, u64::MAX - 1);
-        // The maximum itself is a possible delay.
-        for (attempts, seconds) in [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (100, 300)] {
-            assert!(most(attempts) <= seconds * 1_000_000);
-            assert_eq!(
-                RETRY_DEFAULT.delay_us(attempts, seconds as u64 * 1_000_000),
-                seconds * 1_000_000
-            );
+    fn retry_delays_double_up_to_the_cap_and_are_at_least_half_of_it() {
+        for (attempts, most_s) in [(1, 5), (2, 10), (3, 20), (6, 160), (7, 300), (100, 300)] {
+            let most = most_s * 1_000_000;
+            for random in [0, 1, 2_499_999, 2_500_001, u64::MAX / 3, u64::MAX - 1, u64::MAX] {
+                let delay = RETRY_DEFAULT.delay_us(attempts, random);
+                assert!((most / 2..=most).contains(&delay), "{attempts} {random} {delay}");
+            }
+            // Both ends are possible delays.
+            let span = u64::try_from(most / 2).unwrap();
+            assert_eq!(RETRY_DEFAULT.delay_us(attempts, 0), most / 2);
+            assert_eq!(RETRY_DEFAULT.delay_us(attempts, span), most);
         }
-        assert_eq!(RETRY_DEFAULT.delay_us(5, 0), 0);
+        let least: i64 = (1..ATTEMPTS_DEFAULT).map(|it| RETRY_DEFAULT.delay_us(it, 0)).sum();
+        assert!(30_000_000 < least, "five attempts take more than half a minute");
+    }
+
+    #[test]
+    fn external_work_is_retried_only_if_attempts_are_given() {
+        let tiers = [Tier::ReadOnly, Tier::LocalWrite, Tier::External];
+        assert_eq!(tiers.map(|tier| RETRY_DEFAULT.attempts_max(tier)), [5, 5, 1]);
+        let given = Retry { attempts: Some(5), ..RETRY_DEFAULT };
+        assert_eq!(tiers.map(|tier| given.attempts_max(tier)), [5, 5, 5]);
+        let stored = serde_json::to_string(&given).unwrap();
+        assert_eq!(serde_json::from_str::<Retry>(&stored).unwrap(), given, "it is not the default");
     }
 
     #[test]
     fn backoff_round_trips_through_text() {
-        let seven = Retry { attempts: 7, ..RETRY_DEFAULT };
+        let seven = Retry { attempts: Some(7), ..RETRY_DEFAULT };
         for text in ["1s:2:5m", "500ms:1:500ms", "1h30m:10:1d"] {
             let read = seven.with_backoff(text).unwrap();
-            assert_eq!((read.attempts, read.backoff()), (7, text.to_owned()));
+            assert_eq!((read.attempts, read.backoff()), (Some(7), text.to_owned()));
         }
         let patient = seven.with_backoff("patient").unwrap();
-        assert_eq!((patient.attempts, patient.backoff()), (6, "30s:4:1h".to_owned()));
+        assert_eq!((patient.attempts, patient.backoff()), (Some(6), "30s:4:1h".to_owned()));
         for text in ["", "1s", "1s:2", "1s:2:5m:", "1s:2:5m:1", "0s:2:5m", "1s:-2:5m", "1s:2:x"] {
             assert!(seven.with_backoff(text).is_err(), "{text}");
         }

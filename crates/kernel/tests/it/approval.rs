@@ -310,6 +310,72 @@ fn another_attempt_needs_another_approval() {
     assert!(world.perform(74, &StartUnder(1, Asks)).starts_with("asked"));
 }
 
+/// A run whose first attempt was approved and failed, and which waits for approval of another one since
+/// second 76.
+fn parked_again() -> World {
+    let mut world = parked();
+    let approval = approve(&world);
+    world.perform(70, &approval);
+    assert_eq!(world.perform(71, &StartUnder(1, Asks)), STARTED);
+    let failed = Op::Finish(1, 1, failed_attempt(false));
+    assert_eq!(world.perform(72, &failed), "retried from 75 (it broke)");
+    assert!(world.perform(76, &StartUnder(1, Asks)).starts_with("asked"));
+    world
+}
+
+#[test]
+fn the_request_for_another_attempt_says_what_ran_before() {
+    let mut world = parked_again();
+    let [first, second] = [parked(), parked_again()].map(|world| world.approval(1).unwrap().1);
+    assert_eq!(first.plan.previous, None);
+    let previous = second.plan.previous.as_ref().unwrap();
+    assert_eq!(previous.describe(), "attempt 1 ran and failed: it broke");
+    assert_eq!(first.action_hash, second.action_hash, "it is the same action");
+    let approval = approve(&world);
+    assert!(world.perform(80, &approval).starts_with("approved"));
+    let started = "consumed by 2, started 2 2 tier 0 repeatable";
+    assert_eq!(world.perform(81, &StartUnder(1, Asks)), started);
+}
+
+/// However another attempt is refused, the run ends as its last attempt did, with the output of that.
+#[test]
+fn a_run_that_had_run_ends_failed_if_another_attempt_is_refused() {
+    let denied = "denied, failed (it broke; no other attempt: uid:7 denied it: no)";
+    let expired = "lapsed expired, failed (it broke; no other attempt: the approval was not \
+                   decided in time)";
+    let revoked = "lapsed revoked, failed (it broke; no other attempt: uid:7 revoked the approval)";
+    let table = [
+        (80, deny as fn(&World) -> Op, denied),
+        (76 + DAY_S, |_| Expire(1), expired),
+        (80, |_| revoke(), revoked),
+    ];
+    for (second, op, expected) in table {
+        let mut world = parked_again();
+        let op = op(&world);
+        let output = world.run(1).unwrap().output;
+        assert!(output.is_some());
+        assert_eq!(world.perform(second, &op), expected);
+        let run = world.run(1).unwrap();
+        assert_eq!((run.state.name(), run.cause.unwrap().code.as_str()), ("failed", "oops"));
+        assert_eq!(run.output, output);
+        assert_eq!(disposition(&world), Disposition::Failed);
+    }
+}
+
+/// The daemon gave the second attempt back before it did anything; the first still ran.
+#[test]
+fn an_attempt_that_did_nothing_does_not_hide_an_earlier_one() {
+    let mut world = parked_again();
+    let approval = approve(&world);
+    world.perform(80, &approval);
+    world.perform(81, &StartUnder(1, Asks));
+    assert!(world.perform(82, &Op::Requeue(1)).starts_with("retried"));
+    assert!(world.perform(83, &StartUnder(1, Asks)).starts_with("asked"));
+    let third = world.approval(1).unwrap().1;
+    let previous = third.plan.previous.as_ref().unwrap();
+    assert_eq!(previous.describe(), "attempt 1 ran and failed: it broke");
+}
+
 #[test]
 fn cancelling_a_run_closes_its_approval() {
     let cancel = OnRun(1, RunCommand::Cancel { note: None });

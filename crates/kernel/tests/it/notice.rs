@@ -84,6 +84,15 @@ fn only_these_events_send_a_notice() {
             format!("midwatch approval show {APPROVAL}"),
         ),
         (
+            "approval.asked.1.previous.json",
+            "approval_asked",
+            APPROVAL,
+            "Run run_00064b4b6d9a4000000000000000000a of agent ada waits for approval of another \
+             attempt; attempt 1 ran and failed (exit)."
+                .to_owned(),
+            format!("midwatch approval show {APPROVAL}"),
+        ),
+        (
             "approval.asked.1.sealed.json",
             "approval_asked",
             APPROVAL,

@@ -155,7 +155,7 @@ fn terms(random: &mut Random, now: i64) -> Terms {
         missed,
         window: random.maybe(2, span),
         jitter: random.maybe(3, span),
-        retry: Retry { attempts: few(random), ..Retry::default() },
+        retry: Retry { attempts: Some(few(random)), ..Retry::default() },
         pause_after: random.below(4) as u32,
         resume: random.pick(&[Resume::Skip, Resume::AsMissed]),
         priority: 5,

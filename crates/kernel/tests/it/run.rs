@@ -1,6 +1,8 @@
 //! A run from the queue to its end: allowed commands, retries, recovery.
 
+use kernel::approval::Command as ApproveCommand;
 use kernel::backend::{Backend, BackendKind, Settings, Tier};
+use kernel::policy_decision::Verdict;
 use kernel::run::{
     Cause, Command, Failure, FailureKind, MESSAGE_BYTES_MAX, OUTPUT_BYTES_MAX, Outcome, Output,
     RETRY_WAIT_US_MAX, Report, RunContext, State, apply, finish, requeue,
@@ -10,7 +12,10 @@ use kernel::schedule::terms::{Overlap, Retry, Terms};
 use kernel::{Actor, EventBody, Role, RunId};
 
 use crate::support::{Op, World, at, every, failed_attempt};
-use Op::{Add, Finish, Fire, Interrupt, OnRun, Recover, Remove, Start, StartWithoutAgent, Tick};
+use Op::{
+    Add, ApprovalCommand, Finish, Fire, Interrupt, OnRun, Recover, Remove, Start, StartUnder,
+    StartWithoutAgent, Tick,
+};
 
 /// Runs a story about the first run of a schedule: second, operation, decided events.
 fn check(world: &mut World, story: &[(i64, Op, &str)]) {
@@ -26,7 +31,7 @@ fn world(terms: Terms) -> World {
 }
 
 fn attempts(attempts: u32) -> Terms {
-    Terms { retry: Retry { attempts, ..Retry::default() }, ..Terms::default() }
+    Terms { retry: Retry { attempts: Some(attempts), ..Retry::default() }, ..Terms::default() }
 }
 
 /// A world with an agent whose attempts are not repeatable.
@@ -64,13 +69,13 @@ fn failed_attempt_is_retried_with_a_new_epoch() {
             (60, Finish(1, 0, Ok(())), STALE),
             (61, Start(1), STARTED),
             (61, Start(1), ""),
-            (62, Finish(1, 1, failed_attempt(false)), "retried from 62.5 (it broke)"),
+            (62, Finish(1, 1, failed_attempt(false)), "retried from 65 (it broke)"),
             (62, Finish(1, 1, failed_attempt(false)), STALE),
-            (62, Start(1), ""),
-            (63, Start(1), "started 2 2 tier 0 repeatable"),
+            (64, Start(1), ""),
+            (65, Start(1), "started 2 2 tier 0 repeatable"),
             // An earlier claim of the run.
-            (64, Finish(1, 1, Ok(())), STALE),
-            (64, Finish(1, 3, Ok(())), STALE),
+            (65, Finish(1, 1, Ok(())), STALE),
+            (65, Finish(1, 3, Ok(())), STALE),
             (65, Finish(1, 2, failed_attempt(false)), "failed (it broke)"),
             (66, Finish(1, 2, Ok(())), STALE),
             (66, Start(1), ""),
@@ -78,20 +83,60 @@ fn failed_attempt_is_retried_with_a_new_epoch() {
             (67, retry(), "requeued"),
             // The count continues, and the retry limit starts anew.
             (68, Start(1), "started 3 3 tier 0 repeatable"),
-            (69, Finish(1, 3, failed_attempt(false)), "retried from 69.5 (it broke)"),
-            (70, Start(1), "started 4 4 tier 0 repeatable"),
-            (71, Finish(1, 4, failed_attempt(false)), "failed (it broke)"),
-            (72, retry(), "requeued"),
-            (73, Start(1), "started 5 5 tier 0 repeatable"),
-            (74, Recover(1), "retried from 74 (interrupted, and the run is repeatable)"),
-            (74, Start(1), "started 6 6 tier 0 repeatable"),
-            (75, Finish(1, 6, Ok(())), "done"),
+            (69, Finish(1, 3, failed_attempt(false)), "retried from 72 (it broke)"),
+            (72, Start(1), "started 4 4 tier 0 repeatable"),
+            (73, Finish(1, 4, failed_attempt(false)), "failed (it broke)"),
+            (74, retry(), "requeued"),
+            (75, Start(1), "started 5 5 tier 0 repeatable"),
+            (76, Recover(1), "retried from 76 (interrupted, and the run is repeatable)"),
+            (76, Start(1), "started 6 6 tier 0 repeatable"),
+            (77, Finish(1, 6, Ok(())), "done"),
         ],
     );
     check(
         &mut world(Terms::default()),
         &[(61, Start(1), STARTED), (62, Finish(1, 1, failed_attempt(true)), "failed (it broke)")],
     );
+}
+
+#[test]
+fn external_work_is_attempted_once_unless_attempts_are_given() {
+    let external = |terms| {
+        let mut world = world(terms);
+        world.agent.as_mut().unwrap().tier = Tier::External;
+        world.perform(0, &Add);
+        world.perform(60, &Tick);
+        world.perform(61, &StartUnder(1, Verdict::Ask));
+        let shown = world.approval(1).unwrap().1.plan_hash;
+        let approve = ApproveCommand::Approve { shown, note: None, signed: None };
+        world.perform(62, &ApprovalCommand(1, approve));
+        assert_eq!(
+            world.perform(63, &StartUnder(1, Verdict::Ask)),
+            "consumed by 1, started 1 1 tier 2"
+        );
+        world
+    };
+    let failed = Finish(1, 1, failed_attempt(false));
+    assert_eq!(external(Terms::default()).perform(64, &failed), "failed (it broke)");
+    assert_eq!(external(attempts(5)).perform(64, &failed), "retried from 67 (it broke)");
+}
+
+/// A cancelled run that had run before says so, and keeps the output of that attempt.
+#[test]
+fn cancelling_between_attempts_says_that_the_run_had_run() {
+    let ran = "attempt 1 ran and failed: it broke";
+    let cancelled = format!("cancelled (uid:7 cancelled it: too slow; {ran})");
+    let removed = format!("cancelled (its schedule was removed before it started; {ran})");
+    for (story, expected) in [(vec![cancel()], cancelled), (vec![Remove, Start(1)], removed)] {
+        let mut world = world(Terms::default());
+        check(&mut world, &[(61, Start(1), STARTED)]);
+        world.perform(62, &Finish(1, 1, failed_attempt(false)));
+        let output = world.run(1).unwrap().output;
+        assert!(output.is_some());
+        let decided: Vec<String> = story.iter().map(|op| world.perform(70, op)).collect();
+        assert!(decided.last().unwrap().contains(&expected), "{decided:?}");
+        assert_eq!(world.run(1).unwrap().output, output);
+    }
 }
 
 /// A process that has lost its run cannot interrupt it.
@@ -132,8 +177,8 @@ fn attempt_that_may_have_taken_effect_is_retried_only_if_repeatable() {
     let hour = RETRY_WAIT_US_MAX / 1_000_000;
     for (kind, effectful_outcome, repeatable_outcome) in [
         (FailureKind::Permanent, "failed (it broke)", "failed (it broke)"),
-        (FailureKind::Delivered, "failed (it broke)", "retried from 62.5 (it broke)"),
-        (FailureKind::Indeterminate, "unknown (it broke)", "retried from 62.5 (it broke)"),
+        (FailureKind::Delivered, "failed (it broke)", "retried from 65 (it broke)"),
+        (FailureKind::Indeterminate, "unknown (it broke)", "retried from 65 (it broke)"),
     ] {
         let effectful_start = "started 1 1 tier 1";
         for (mut world, started, expected) in [
@@ -145,11 +190,11 @@ fn attempt_that_may_have_taken_effect_is_retried_only_if_repeatable() {
         }
     }
     for (wait_s, expected) in [
-        (0, "retried from 62.5 (it broke)".to_owned()),
+        (0, "retried from 65 (it broke)".to_owned()),
         (30, "retried from 92 (it broke)".to_owned()),
         (hour, format!("retried from {} (it broke)", 62 + hour)),
         (hour + 1, format!("retried from {} (it broke)", 62 + hour)),
-        (-1, "retried from 62.5 (it broke)".to_owned()),
+        (-1, "retried from 65 (it broke)".to_owned()),
     ] {
         let finish = Finish(1, 1, failed(FailureKind::Transient { wait_us: wait_s * 1_000_000 }));
         check(&mut effectful(), &[(61, Start(1), "started 1 1 tier 1"), (62, finish, &expected)]);

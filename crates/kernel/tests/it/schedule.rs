@@ -195,9 +195,9 @@ fn definition_limits_hold_at_the_limit_and_one_past_it() {
     check_limit("valid", |it| it.terms.priority = PRIORITY_MAX);
     check_limit("a priority is from 0 to 9", |it| it.terms.priority = PRIORITY_MAX + 1);
     let tried = "a run has 1 to 100 attempts";
-    check_limit("valid", |it| it.terms.retry.attempts = ATTEMPTS_MAX);
-    check_limit(tried, |it| it.terms.retry.attempts = ATTEMPTS_MAX + 1);
-    check_limit(tried, |it| it.terms.retry.attempts = 0);
+    check_limit("valid", |it| it.terms.retry.attempts = Some(ATTEMPTS_MAX));
+    check_limit(tried, |it| it.terms.retry.attempts = Some(ATTEMPTS_MAX + 1));
+    check_limit(tried, |it| it.terms.retry.attempts = Some(0));
     let backoff = |text: &'static str| {
         move |it: &mut Definition| it.terms.retry = it.terms.retry.with_backoff(text).unwrap()
     };

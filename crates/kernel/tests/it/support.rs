@@ -13,7 +13,9 @@ use kernel::budget::Limits;
 use kernel::policy_decision::{Approvers, Details, PolicyDecision, Request, Verdict};
 use kernel::posture::Posture;
 use kernel::progress::Progress;
-use kernel::run::{self, Cause, Failure, FailureKind, Occurrence, Report, Run, StartContext};
+use kernel::run::{
+    self, Cause, Failure, FailureKind, Occurrence, Output, Report, Run, StartContext,
+};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Schedule};
 use kernel::slot::{self, Slot, Source};
@@ -54,6 +56,8 @@ pub(crate) enum Op {
     Recover(u128),
     /// The run's own process interrupts the attempt of this epoch.
     Interrupt(u128, u32),
+    /// The run's own process gives it back before the attempt did anything.
+    Requeue(u128),
     OnRun(u128, run::Command),
     /// Starts a run under a policy with this verdict.
     StartUnder(u128, Verdict),
@@ -295,7 +299,8 @@ impl World {
                 })
             }
             Op::Finish(number, epoch, result) => self.decide_run(now, *number, |context| {
-                let report = Report { result: result.clone(), output: None, usage: None };
+                let output = Output { text: "said".to_owned().into(), bytes: 4, file: None };
+                let report = Report { result: result.clone(), output: Some(output), usage: None };
                 run::finish(context, *epoch, report, 500_000)
             }),
             Op::Recover(number) => {
@@ -303,6 +308,9 @@ impl World {
             }
             Op::Interrupt(number, epoch) => {
                 self.decide_run(now, *number, |context| run::interrupt(context, *epoch))
+            }
+            Op::Requeue(number) => {
+                self.decide_run(now, *number, |context| Ok(run::requeue(context, "me")))
             }
             Op::OnRun(number, command) => self.decide_run(now, *number, |context| {
                 run::decide(context, &self.actor, command.clone())
@@ -469,6 +477,7 @@ pub(crate) fn hash_plan(plan: &Plan) -> Hashes {
     let fields = action.as_object_mut().unwrap();
     fields.remove("run");
     fields.remove("attempt");
+    fields.remove("previous");
     fields.remove("place");
     Hashes { plan: serde_json::to_string(plan).unwrap(), action: action.to_string() }
 }

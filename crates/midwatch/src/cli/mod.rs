@@ -48,8 +48,6 @@ use crate::view::View;
 use crate::{environment, local_checks, logs};
 use support::command_line::{report, subcommands, usage_error};
 
-/// The exit code of a command that has nothing to do.
-const NOTHING_TO_DO: u8 = 10;
 /// The help heading of the flags that every command takes.
 const COMMON: &str = "Common options";
 

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::NOTHING_TO_DO;
+use super::support::NOTHING_TO_DO;
 use crate::access::send_to_daemon;
 use crate::context::Context;
 use crate::directory::Directory;

@@ -40,6 +40,7 @@ pub fn hash_plan(plan: &Plan) -> Hashes {
     if let Value::Object(fields) = &mut fields {
         fields.remove("run");
         fields.remove("attempt");
+        fields.remove("previous");
         fields.remove("place");
     }
     Hashes { plan: whole, action: digest(ACTION_DOMAIN, &fields) }

@@ -6,8 +6,8 @@ use api::{
 };
 use kernel::agent::Agent;
 use kernel::approval::{
-    self, Approval, ApprovalContext, Command, ExecutionFingerprint, OPEN, Plan, Refusal,
-    Requirements, Signature, Signed, State,
+    self, Approval, ApprovalContext, Command, ExecutionFingerprint, OPEN, Plan, PreviousAttempt,
+    Refusal, Requirements, Signature, Signed, State,
 };
 use kernel::token::Token;
 use kernel::{ApprovalId, Noun, TokenId};
@@ -216,6 +216,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         agent: plan.agent.as_ref().map(ToString::to_string),
         tool: plan.tool.as_ref().map(|tool| tool.name.clone()),
         tier: plan.tier.into(),
+        previous: plan.previous.as_ref().map(PreviousAttempt::describe),
         containment: plan.backend.as_ref().map(|it| wire::containment(it.containment())),
         requested_at: rfc3339(approval.requested_at),
         approve_by: approve_by.map(rfc3339),

@@ -6,7 +6,7 @@ use api::{
 };
 use kernel::agent::Agent;
 use kernel::run::{self, Command, Refusal, Run, State};
-use kernel::schedule::check_note;
+use kernel::schedule::{Schedule, check_note};
 use kernel::slot::Source;
 use kernel::{Noun, Role, RunId, ScheduleId};
 use tokio::time::timeout;
@@ -77,6 +77,8 @@ impl Serve<RunShow> for Engine {
                 Source::Event(id) => RunSource::Event(id),
             });
             shown.containment = self.containment_of(run).await?;
+            shown.attempts = self.feed.attempts_of(&id).await?;
+            shown.attempts_max = self.attempts_max(run).await?;
         }
         self.name_runs(std::slice::from_mut(&mut shown)).await?;
         Ok(RunShown { run: shown })
@@ -139,6 +141,13 @@ impl Engine {
         let Some(name) = &run.agent else { return Ok(None) };
         let rows = self.transactions.load(&[row_key::<Agent>(name)]).await?;
         Ok(rows.get::<Agent>(name).map(|agent| containment(agent.backend.containment())))
+    }
+
+    /// The most attempts of a run, unless its schedule was removed.
+    async fn attempts_max(&self, run: &Run) -> Result<Option<u32>, Error> {
+        let rows = self.transactions.load(&[row_key::<Schedule>(&run.schedule)]).await?;
+        let schedule = rows.get::<Schedule>(&run.schedule);
+        Ok(schedule.map(|schedule| run.attempts_max(&schedule.definition)))
     }
 
     async fn record_cancel(
@@ -236,6 +245,8 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
         agent: run.agent.as_ref().map(ToString::to_string),
         containment: None,
         attempt: run.attempt,
+        attempts_max: None,
+        attempts: Vec::new(),
         queued_at: rfc3339(run.queued_at),
         started_at: run.started_at.map(rfc3339),
         finished_at: run.finished_at.map(rfc3339),

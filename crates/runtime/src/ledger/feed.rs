@@ -1,11 +1,12 @@
 //! Reading the ledger: the feed for callers that follow it, and the entries of one run.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::{
-    Changes, Code, Error, Event, Events, LIST_BYTES_MAX, LedgerTail, RunEventList, RunEvents,
-    WaitForChanges,
+    Changes, Code, Error, Event, Events, LIST_BYTES_MAX, LedgerTail, RunAttempt, RunEventList,
+    RunEvents, WaitForChanges,
 };
 use kernel::run::{Origin, Run};
 use kernel::slot::Source;
@@ -18,6 +19,7 @@ use crate::commit::codec;
 use crate::commit::ids::run_id;
 use crate::commit::transaction::Transactions;
 use crate::errors::{self, internal};
+use crate::ledger::attempts;
 use crate::pages::page_size;
 use crate::timestamps::rfc3339;
 
@@ -96,37 +98,69 @@ impl Feed {
         }
     }
 
-    /// The entries that changed a run. Its row counts them, so the search ends when all are found.
+    /// The entries that changed a run.
     pub(crate) async fn run_events(&self, request: RunEvents) -> Result<RunEventList, Error> {
         let id = run_id(&request.id)?;
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        let more_after = self.each_entry_of(&id, |fields| {
+            events.push(wire(fields)?);
+            bytes += fields.facts.len() + fields.private.content_bytes();
+            Ok(match LIST_BYTES_MAX <= bytes {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        });
+        let more_after = more_after.await?;
+        Ok(RunEventList { run_id: id.to_string(), events, more_after })
+    }
+
+    /// Visits the entries that changed a run. Its row counts them, so the search ends when all are found. Returns the
+    /// last entry that was searched, if the search ended before that.
+    async fn each_entry_of(
+        &self,
+        id: &RunId,
+        mut visit: impl FnMut(&EntryRef<'_>) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<Option<u64>, Error> {
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::refused(run::Refusal::Unknown(id.clone()));
-        let queued_at = rows.get::<Run>(&id).ok_or_else(unknown)?.queued_at;
+        let queued_at = rows.get::<Run>(id).ok_or_else(unknown)?.queued_at;
         let count = rows.row(Noun::Run, id.as_str()).map_or(0, |row| row.version);
         let first = self.position_before(queued_at).await?;
-        let mut found =
-            RunEventList { run_id: id.to_string(), events: Vec::new(), more_after: None };
-        let (mut cursor, mut bytes) = (first, 0);
+        let (mut cursor, mut found) = (first, 0);
         loop {
             let page = self.store.entries(cursor, PAGE_ENTRIES_MAX).await;
             let page = page.map_err(errors::store)?;
             for fields in page.iter() {
                 cursor = fields.seq;
-                if changes_run(&fields, &id)? {
-                    found.events.push(wire(&fields)?);
-                    bytes += fields.facts.len() + fields.private.content_bytes();
+                let mut is_full = false;
+                if changes_run(&fields, id)? {
+                    found += 1;
+                    is_full = visit(&fields)?.is_break();
                 }
-                if count <= found.events.len() as u64 {
-                    return Ok(found);
+                if count <= found {
+                    return Ok(None);
                 }
-                if LIST_BYTES_MAX <= bytes || ENTRIES_SEARCHED_MAX <= cursor - first {
-                    return Ok(RunEventList { more_after: Some(cursor), ..found });
+                if is_full || ENTRIES_SEARCHED_MAX <= cursor - first {
+                    return Ok(Some(cursor));
                 }
             }
             if page.is_empty() {
-                return Ok(found);
+                return Ok(None);
             }
         }
+    }
+
+    /// The attempts of a run, oldest first, as far as the search for its events gets.
+    pub(crate) async fn attempts_of(&self, id: &RunId) -> Result<Vec<RunAttempt>, Error> {
+        let mut found = Vec::new();
+        let searched = self.each_entry_of(id, |fields| {
+            if let EventBody::Run(_, event) = codec::decode_event(fields)? {
+                attempts::record(&mut found, &event);
+            }
+            Ok(ControlFlow::Continue(()))
+        });
+        searched.await?;
+        Ok(found)
     }
 
     /// The run or event that fired the schedule of a run, which only the ledger has. `None` for runs of another origin.

@@ -1,5 +1,6 @@
 //! The tamper-evident ledger: feed, checkpoints, export, verification, rebuild and restore.
 
+mod attempts;
 pub(crate) mod checkpoints;
 pub(crate) mod copy;
 pub(crate) mod export;

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use api::{AgentTest, Error, RunUsage};
+use api::{AgentTest, Error, RunUsage, send};
 use clap::Args;
 
-use crate::access::send;
+use crate::access::{Access, IfMissing};
+use crate::cli::support::interrupt::{INTERRUPTED, until_interrupted};
 use crate::cli::support::render::{pairs, paragraphs, yes_no};
 use crate::context::Context;
 
@@ -23,7 +24,18 @@ pub(in crate::cli) struct Test {
 
 pub(super) async fn run(context: &Context, test: Test) -> Result<ExitCode, Error> {
     let Test { name, prompt } = test;
-    let answer = send(context, AgentTest { name, prompt }).await?;
+    let access = Access::open(context, IfMissing::Refuse).await?;
+    let test = send(access.handle(), AgentTest { name, prompt });
+    let Some(answer) = until_interrupted(test).await else {
+        context.output.remark(match access {
+            Access::Daemon(_) => "\nthe test goes on in the daemon; its result is not shown",
+            Access::Directory { .. } => "\nthe test was stopped, and its program with it",
+        });
+        access.close().await;
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    access.close().await;
+    let answer = answer?;
     context.output.show(&answer, |answer| render(&answer.test));
     Ok(if answer.test.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,11 +1,12 @@
-//! What `approve`, `deny` and `revoke` share: show the plan, then send a decision on exactly that plan.
+//! What `approve`, `deny` and `revoke` share: send a decision on exactly the plan that the person has seen.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::thread::sleep;
 use std::time::Duration;
 
 use api::{
-    ApprovalDecide, ApprovalDecided, ApprovalShow, ApprovalState, Code, Decision, Error, HealthShow,
+    Approval, ApprovalDecide, ApprovalDecided, ApprovalShow, ApprovalState, Code, Decision, Error,
+    HealthShow,
 };
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -17,7 +18,7 @@ use crate::output::Format;
 /// How long a plan is on the screen before it can be confirmed.
 const DWELL: Duration = Duration::from_secs(2);
 
-/// Shows the plan and sends the decision. `expected_plan` is the start of the hash of the plan that
+/// Sends the decision, and first shows the plan where it is confirmed. `expected_plan` is the start of the hash of the plan that
 /// the caller has seen before.
 pub(super) async fn decide(
     context: &Context,
@@ -31,15 +32,15 @@ pub(super) async fn decide(
         return Err(Error::new(Code::NotNow, "the plan has another hash than `--plan`")
             .hint(format!("review it again with `midwatch approval show {id}`")));
     }
-    context.output.show_text(&show::render(&shown));
     let is_confirmed = expected_plan.is_some()
         || request.signature.is_some()
         || shown.state != ApprovalState::Pending;
-    if request.decision == Decision::Approve && !is_confirmed && !confirm(context, &id)? {
+    if request.decision == Decision::Approve && !is_confirmed && !confirm(context, &shown)? {
         return Err(Error::new(Code::NotNow, "nothing was approved"));
     }
     let request = ApprovalDecide { plan_hash: Some(shown.plan_hash), ..request };
-    let answer = send(context, request).await?;
+    let mut answer = send(context, request).await?;
+    answer.approval.schedule_name = shown.schedule_name;
     if answer.approval.state == ApprovalState::Expired {
         let what = format!("approval `{id}` had expired, so nothing was decided");
         return Err(Error::new(Code::NotNow, what).hint(format!(
@@ -51,7 +52,7 @@ pub(super) async fn decide(
         true => "starts now",
         false => "starts once `midwatch up` runs",
     };
-    context.output.show(&answer, |answer| format!("\n{}", render(answer, starts)));
+    context.output.show(&answer, |answer| render(answer, starts));
     Ok(())
 }
 
@@ -60,8 +61,9 @@ pub(super) fn decision(id: String, decision: Decision, note: Option<String>) -> 
     ApprovalDecide { note, ..ApprovalDecide::new(id, decision) }
 }
 
-/// Asks the person at the terminal for a yes. Keys pressed before the question appears do not count.
-fn confirm(context: &Context, id: &str) -> Result<bool, Error> {
+/// Shows the plan and asks the person at the terminal for a yes. Keys pressed before the question appears do not count.
+fn confirm(context: &Context, shown: &Approval) -> Result<bool, Error> {
+    let id = &shown.id;
     let is_shown = context.output.format == Format::Human && io::stdout().is_terminal();
     if !is_shown || !io::stdin().is_terminal() {
         return Err(Error::new(Code::BadUsage, "without a terminal, approving needs `--plan`")
@@ -69,6 +71,7 @@ fn confirm(context: &Context, id: &str) -> Result<bool, Error> {
                 "review the plan with `midwatch approval show {id}`, and pass its plan hash"
             )));
     }
+    context.output.show_text(&show::render(shown, &context.view));
     sleep(DWELL);
     let failed = |error: io::Error| Error::new(Code::Failed, error);
     tcflush(io::stdin(), QueueSelector::IFlush).map_err(|error| failed(error.into()))?;
@@ -86,8 +89,6 @@ fn render(answer: &ApprovalDecided, starts: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::Approval;
-
     use super::super::tests::pending;
     use super::*;
 
@@ -95,11 +96,12 @@ mod tests {
     fn decision_says_what_it_changed() {
         let approved = Approval { state: ApprovalState::Approved, ..pending("hello") };
         let answer = ApprovalDecided { approval: approved, changed: true, remember: None };
-        assert!(render(&answer, "starts now").starts_with("approved; `midwatch run watch run_1`"));
+        let line = "approved standup: its run starts now; `midwatch run watch run_1` follows it";
+        assert_eq!(render(&answer, "starts now"), line);
         let answer = ApprovalDecided { changed: false, ..answer };
         assert_eq!(render(&answer, "starts now"), "approval `apr_1` was already approved");
         let denied = Approval { state: ApprovalState::Denied, ..pending("hello") };
         let answer = ApprovalDecided { approval: denied, changed: true, remember: None };
-        assert_eq!(render(&answer, "starts now"), "denied; run `run_1` does not start");
+        assert_eq!(render(&answer, "starts now"), "denied standup (apr_1): its run does not start");
     }
 }

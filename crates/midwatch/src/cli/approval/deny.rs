@@ -9,7 +9,9 @@ use super::decide::{decide, decision};
 use super::{ID, REASON};
 use crate::context::Context;
 
-/// Deny a run; it ends without having started
+/// Deny the start of a run, or another attempt of it
+///
+/// A run that has not run ends cancelled; one whose earlier attempt failed ends failed, with its output.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Deny {
     #[arg(help = ID)]

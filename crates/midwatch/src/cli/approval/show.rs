@@ -10,8 +10,13 @@ use serde_json::Value;
 use super::ID;
 use crate::access::send;
 use crate::cli::support::render::{pairs, paragraphs};
+use crate::cli::support::wrap::wrap;
 use crate::context::Context;
 use crate::terminal_escape::fence_prompt;
+use crate::view::View;
+
+/// Columns before the value of a pair.
+const NAME_COLUMNS: usize = 15;
 
 /// Show an approval with its complete plan
 #[derive(Debug, Args)]
@@ -22,30 +27,43 @@ pub(in crate::cli) struct Show {
 
 pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
     let answer = send(context, ApprovalShow { id: show.id }).await?;
-    context.output.show(&answer, |answer| render(&answer.approval));
+    context.output.show(&answer, |answer| render(&answer.approval, &context.view));
     Ok(ExitCode::SUCCESS)
 }
 
-/// First the facts, then text that an agent or another person may have written.
-pub(super) fn render(approval: &Approval) -> String {
+/// What is done and why it asks, then the prompt, which an agent or another person may have written, then the exact rest.
+pub(super) fn render(approval: &Approval, view: &View) -> String {
     let link = approval.link.clone().map(|link| ("decide at", link));
-    let facts = approval.facts().into_iter().chain(link);
-    let plan = render_plan(&approval.plan, approval.unsealed.as_deref());
-    paragraphs([pairs(facts), plan])
+    let facts = approval.facts(|at| view.moment(at)).into_iter().chain(link);
+    let facts = wrapped(facts, view);
+    let details = wrapped(approval.details(|at| view.moment(at)), view);
+    let zone = format!("times are {}", view.zone_name());
+    let (prompt, plan) =
+        render_plan(&approval.plan, approval.unsealed.as_deref(), &approval.authors);
+    paragraphs([facts, prompt, plan, details, zone])
 }
 
-/// The plan without its prompt, and then the prompt.
-pub(super) fn render_plan(plan: &Value, unsealed: Option<&str>) -> String {
+fn wrapped(rows: impl IntoIterator<Item = (&'static str, String)>, view: &View) -> String {
+    let width = view.width.saturating_sub(NAME_COLUMNS);
+    pairs(rows.into_iter().map(|(name, value)| (name, wrap(&value, width, ""))))
+}
+
+/// The prompt, and the plan without it.
+pub(super) fn render_plan(
+    plan: &Value,
+    unsealed: Option<&str>,
+    authors: &[String],
+) -> (String, String) {
     let (plan, prompt) = plan_and_prompt(plan, unsealed);
     let prompt = match prompt {
         Prompt::Absent => String::new(),
-        Prompt::Plain(prompt) => fence_prompt(&prompt),
+        Prompt::Plain(prompt) => fence_prompt(&prompt, authors),
         Prompt::Unsealed(prompt) => {
-            format!("sealed in the plan; opened by the daemon\n{}", fence_prompt(&prompt))
+            format!("sealed in the plan; opened by the daemon\n{}", fence_prompt(&prompt, authors))
         }
         Prompt::Hidden => "the prompt is sensitive; only operators can see it".to_owned(),
     };
-    paragraphs([format!("plan {plan}"), prompt])
+    (prompt, format!("plan {plan}"))
 }
 
 #[cfg(test)]
@@ -55,7 +73,51 @@ mod tests {
     use super::super::tests::pending;
     use super::*;
 
-    const FENCE_HEAD: &str = "not written by Midwatch)\n";
+    const FENCE_HEAD: &str = "not written by Midwatch, shown unchanged)\n";
+
+    fn shown(approval: &Approval) -> String {
+        render(approval, &View::fixed(80, "Europe/Berlin", "2026-11-16T21:00:00Z"))
+    }
+
+    /// The lines of the prompt, and everything else.
+    fn split(text: &str) -> (Vec<&str>, String) {
+        let (before, after) = text.split_once(FENCE_HEAD).unwrap();
+        let (prompt, rest) = after.split_once("\n\nplan ").unwrap();
+        (prompt.lines().collect(), format!("{before}{rest}"))
+    }
+
+    #[test]
+    fn what_is_done_and_why_come_first_and_hashes_last() {
+        let previous = Some("attempt 1 ran and failed: exit 1".to_owned());
+        let text = shown(&Approval { previous, ..pending("pay\nthem") });
+        let expected = [
+            "what           prompt agent `ada`, tier 2",
+            "schedule       standup",
+            "ran before     attempt 1 ran and failed: exit 1",
+            "why it asks    it reaches the outside world (tier 2)",
+            "state          pending",
+            "needs          one operator",
+            "approve before 17 Nov 10:00:00 (in 12h)",
+            "",
+            "prompt (not written by Midwatch, shown unchanged)",
+            "  | pay",
+            "  | them",
+            "",
+            "plan {",
+            "  \"agent\": \"ada\"",
+            "}",
+            "",
+            "requested      16 Nov 10:00:00 (12h ago)",
+            "rules          @tier-2 (staging, policy abc)",
+            "approval       apr_1",
+            "run            run_1",
+            "schedule id    sch_1",
+            "plan hash      00ff",
+            "",
+            "times are Europe/Berlin",
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn prompt_cannot_pass_for_output_of_midwatch() {
@@ -67,16 +129,16 @@ mod tests {
             "pay\u{200b}pal \u{e0041}",
         ];
         for prompt in hostile {
-            let text = render(&pending(prompt));
-            let (facts, prompt) = text.split_once(FENCE_HEAD).unwrap();
+            let text = shown(&pending(prompt));
+            let (prompt, facts) = split(&text);
             assert!(facts.contains("state          pending"), "{text}");
-            assert!(prompt.lines().all(|line| line.starts_with("  | ")), "{text}");
+            assert!(prompt.iter().all(|line| line.starts_with("  | ")), "{text}");
             assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || is_deceptive(c)));
         }
-        let long = render(&pending(&format!("{}approved; it starts now", " ".repeat(9_977))));
+        let long = shown(&pending(&format!("{}approved; it starts now", " ".repeat(9_977))));
         assert!(long.lines().all(|line| line.chars().count() <= 100), "{long}");
-        let prompt = long.split_once(FENCE_HEAD).unwrap().1;
-        let whole: String = prompt.lines().map(|line| line.strip_prefix("  | ").unwrap()).collect();
+        let (prompt, _) = split(&long);
+        let whole: String = prompt.iter().map(|line| line.get(4..).unwrap()).collect();
         assert_eq!(whole.len(), 10_000, "no part of the prompt is left out");
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use api::display::on_one_line;
 use api::{Approval, ApprovalShown, Code, Error};
 use clap::Args;
 use kernel::approval::Plan;
@@ -74,13 +75,23 @@ pub(super) fn run(context: &Context, Sign { shown, key }: &Sign) -> Result<ExitC
 /// Only what the signature covers.
 fn render(statement: &Statement<'_>, plan: &Plan) -> String {
     let Statement { approval, instance, plan_hash, approve_by, opened_prompt } = *statement;
+    let action = match (&plan.tool, &plan.agent) {
+        (Some(tool), _) => format!("call the tool `{}`", on_one_line(&tool.name)),
+        (None, Some(agent)) => format!("prompt agent `{agent}`"),
+        (None, None) => "nothing".to_owned(),
+    };
+    let previous = plan.previous.as_ref().map(|it| ("ran before", on_one_line(&it.describe())));
     let facts = [
-        ("sign", format!("approval `{approval}`")),
-        ("installation", instance.to_owned()),
+        ("sign", format!("{action}, tier {}", u8::from(plan.tier))),
         ("approve before", approve_by.to_owned()),
+    ];
+    let details = [
+        ("approval", approval.to_owned()),
+        ("installation", instance.to_owned()),
         ("plan hash", plan_hash.to_owned()),
     ];
-    paragraphs([pairs(facts), show::render_plan(&plan_document(plan), opened_prompt)])
+    let (prompt, plan) = show::render_plan(&plan_document(plan), opened_prompt, &[]);
+    paragraphs([pairs(facts.into_iter().chain(previous)), prompt, plan, pairs(details)])
 }
 
 /// The plan with the fields that its hash covers, and no others.

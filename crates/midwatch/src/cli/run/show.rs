@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
-use api::{Error, Run, RunOutput, RunShow, RunSource, RunUsage};
+use api::{Error, Run, RunAttempt, RunOutput, RunShow, RunSource, RunUsage};
 use clap::Args;
 
 use super::{ID, marked};
 use crate::access::send;
 use crate::cli::support::render::{count_of, pairs, paragraphs};
+use crate::cli::support::wrap::wrap;
 use crate::context::Context;
 use crate::view::View;
 
@@ -44,7 +45,7 @@ fn render(run: &Run, view: &View) -> String {
         Some(("origin", origin(run))),
         some("agent", &run.agent),
         run.containment.map(|it| ("containment", it.description().to_owned())),
-        Some(("attempt", run.attempt.to_string())),
+        Some(("attempt", attempt_of(run))),
         Some(("queued", view.moment(&run.queued_at))),
         moment("started", &run.started_at),
         moment("finished", &run.finished_at),
@@ -55,7 +56,28 @@ fn render(run: &Run, view: &View) -> String {
         run.output.as_ref().map(|output| ("output", size(output))),
     ];
     let text = run.output.as_ref().map_or("", |output| &output.text);
-    paragraphs([pairs(rows.into_iter().flatten()), text.to_owned()])
+    paragraphs([pairs(rows.into_iter().flatten()), attempts(run, view), text.to_owned()])
+}
+
+/// `3 of 5`
+fn attempt_of(run: &Run) -> String {
+    let most = run.attempts_max.map(|most| format!(" of {most}")).unwrap_or_default();
+    format!("{}{most}", run.attempt)
+}
+
+/// Every attempt with its start, end and result. A single one has all of that in the rows above.
+fn attempts(run: &Run, view: &View) -> String {
+    if run.attempts.len() < 2 {
+        return String::new();
+    }
+    let lines = run.attempts.iter().map(|attempt| {
+        let RunAttempt { number, started_at, ended_at, outcome, message, .. } = attempt;
+        let end = ended_at.as_ref().map(|at| format!(" to {}", view.time(at))).unwrap_or_default();
+        let message = message.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
+        let start = view.time(started_at);
+        wrap(&format!("attempt {number}, {start}{end}: {outcome}{message}"), view.width, "  ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn name_and_id(name: Option<&str>, id: &str) -> String {
@@ -75,6 +97,10 @@ fn size(RunOutput { text, bytes, file, sealed }: &RunOutput) -> String {
     let size = count_of(*bytes, "byte", "bytes");
     match file {
         _ if *sealed => format!("{size}, sensitive: visible to operators and its agent"),
+        // Every byte that is no text is shown as a replacement character, which is longer.
+        Some(file) if text.contains(char::REPLACEMENT_CHARACTER) => {
+            format!("{size}, not all of it text; all of it is in {file}")
+        }
         Some(file) => format!("{size}, the first {} below; all of it is in {file}", text.len()),
         None => size,
     }
@@ -82,6 +108,8 @@ fn size(RunOutput { text, bytes, file, sealed }: &RunOutput) -> String {
 
 #[cfg(test)]
 mod tests {
+    use api::RunState;
+
     use super::super::tests::{failed_run, queued_run};
     use super::*;
 
@@ -141,5 +169,39 @@ mod tests {
         let (text, file) = ("so".to_owned(), Some("/data/outputs/run_1".to_owned()));
         let size = size(&RunOutput { text, bytes: 70_000, file, sealed: false });
         assert_eq!(size, "70000 bytes, the first 2 below; all of it is in /data/outputs/run_1");
+    }
+
+    #[test]
+    fn size_of_output_that_is_not_text_is_not_that_of_its_replacement() {
+        let (text, file) =
+            ("so \u{fffd}\u{fffd}".to_owned(), Some("/data/outputs/run_1".to_owned()));
+        let size = size(&RunOutput { text, bytes: 5, file, sealed: false });
+        assert_eq!(size, "5 bytes, not all of it text; all of it is in /data/outputs/run_1");
+    }
+
+    #[test]
+    fn attempts_are_shown_with_start_end_and_result() {
+        let attempt =
+            |number, started: &str, ended: Option<&str>, message: Option<&str>| RunAttempt {
+                number,
+                started_at: started.to_owned(),
+                ended_at: ended.map(str::to_owned),
+                outcome: if ended.is_some() { RunState::Failed } else { RunState::Running },
+                reason: None,
+                message: message.map(str::to_owned),
+            };
+        let attempts = vec![
+            attempt(1, "2026-03-28T12:30:02Z", Some("2026-03-28T12:30:03Z"), Some("exit code 1")),
+            attempt(2, "2026-03-28T12:44:00Z", None, None),
+        ];
+        let run = Run { attempt: 2, attempts_max: Some(5), attempts, ..failed_run() };
+        let text = render(&run, &view());
+        for line in [
+            "attempt        2 of 5",
+            "attempt 1, 28 Mar 13:30:02 to 28 Mar 13:30:03: failed: exit code 1",
+            "attempt 2, 28 Mar 13:44:00: running",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{text}");
+        }
     }
 }

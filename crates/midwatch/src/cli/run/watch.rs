@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::ID;
 use crate::cli::support::follow::{Feed, follow};
+use crate::cli::support::interrupt::{INTERRUPTED, until_interrupted};
 use crate::context::Context;
 use crate::output::{Format, Output};
 
@@ -21,14 +22,23 @@ pub(in crate::cli) struct Watch {
 }
 
 pub(super) async fn run(context: &Context, watch: Watch) -> Result<ExitCode, Error> {
+    let id = watch.id;
     let mut feed = RunFeed {
-        id: watch.id,
+        id: id.clone(),
         printed: None,
         seen: None,
         has_warned: false,
+        is_within_line: false,
         output: context.output,
     };
-    Ok(match follow(context, &mut feed).await? {
+    let Some(end) = until_interrupted(follow(context, &mut feed)).await else {
+        let what = "\nthe run goes on without you";
+        context.output.remark(&format!(
+            "{what}: `midwatch run watch {id}` follows it again, `midwatch run cancel {id}` stops it"
+        ));
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    Ok(match end? {
         Some(RunState::Done) | None => ExitCode::SUCCESS,
         Some(_) => ExitCode::from(Code::Failed.exit_code()),
     })
@@ -41,6 +51,8 @@ struct RunFeed {
     seen: Option<WatchCursor>,
     /// Whether the user was warned that no daemon runs.
     has_warned: bool,
+    /// Whether the output that was printed so far ends within a line.
+    is_within_line: bool,
     output: Output,
 }
 
@@ -78,17 +90,27 @@ impl RunFeed {
         if self.output.format == Format::Json {
             return self.output.show_line(answer, |_| String::new());
         }
-        self.output.show_part(&answer.output)?;
+        self.print_output(&answer.output)?;
         let RunWatched { run, seen, ended, .. } = answer;
         if *ended {
-            self.output.show_part(output_after(run, seen.bytes))?;
+            self.print_output(output_after(run, seen.bytes))?;
         }
         let current = (run.state, run.attempt);
         if self.printed.as_ref() == Some(&current) {
             return Ok(());
         }
         self.printed = Some(current);
+        if self.is_within_line {
+            self.print_output("\n")?;
+        }
         self.output.show_line(run, render)
+    }
+
+    fn print_output(&mut self, text: &str) -> std::io::Result<()> {
+        if !text.is_empty() {
+            self.is_within_line = !text.ends_with('\n');
+        }
+        self.output.show_part(text)
     }
 }
 

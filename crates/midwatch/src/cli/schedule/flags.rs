@@ -70,12 +70,12 @@ pub(super) struct Terms {
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     jitter: Option<String>,
 
-    /// The most attempts of a run before it fails [default: 5]
+    /// The most attempts of a run before it fails [default: 5, and at tier 2 one]
     #[arg(long, value_name = "N", value_parser = whole_number::<u32>, allow_negative_numbers = true)]
     attempts: Option<u32>,
 
     /// The delays between attempts: INITIAL:FACTOR:CAP, or `patient` (30s:4:1h and 6 attempts); each delay
-    /// is shortened at random [default: 1s:2:5m]
+    /// is shortened at random, at most by half [default: 5s:2:5m]
     #[arg(long, value_name = "DELAYS", allow_hyphen_values = true)]
     backoff: Option<String>,
 

@@ -32,7 +32,7 @@ pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error
 /// The prompt comes last, because it may be long.
 fn render(answer: &ScheduleShown, view: &View) -> String {
     let ScheduleShown { schedule, next, bounds, policy } = answer;
-    let prompt = schedule.action.prompt.as_deref().map(fence_prompt);
+    let prompt = schedule.action.prompt.as_deref().map(|prompt| fence_prompt(prompt, &[]));
     let mut effective = schedule.terms.clone();
     if let Some(bounds) = bounds {
         (effective.window, effective.per_day) = (bounds.window.clone(), Some(bounds.per_day));
@@ -110,7 +110,7 @@ fn term_rows(terms: &Terms) -> Vec<(&'static str, String)> {
         ("missed", terms.missed.clone()),
         ("window", terms.window.clone()),
         ("jitter", terms.jitter.clone()),
-        ("attempts", terms.attempts.map(|count| count.to_string())),
+        ("attempts", Some(attempts(terms.attempts))),
         ("backoff", terms.backoff.clone()),
         ("pause after", terms.pause_after.map(pause_after)),
         ("resume", terms.resume.clone()),
@@ -121,6 +121,10 @@ fn term_rows(terms: &Terms) -> Vec<(&'static str, String)> {
         ("ends at", terms.end_at.clone()),
     ];
     rows.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn attempts(given: Option<u32>) -> String {
+    given.map_or_else(|| "5, and one at tier 2".to_owned(), |count| count.to_string())
 }
 
 fn pause_after(failures: u32) -> String {
@@ -175,6 +179,7 @@ mod tests {
                 "runs per day   4",
                 "overlap        skip",
                 "window         1d",
+                "attempts       5, and one at tier 2",
                 "pause after    1 failed run",
                 "policy         each run needs approval (`@tier-2`)",
                 "decision       ask by `@tier-2`, `own/x` in staging, policy version 0123abcd",
@@ -183,7 +188,7 @@ mod tests {
                 "28 Mar 13:30:00  30m",
                 "29 Mar 13:30:00  23h30m",
                 "",
-                "prompt (shown unchanged, not written by Midwatch)",
+                "prompt (not written by Midwatch, shown unchanged)",
                 "  | What changed?",
                 "  | Be brief.",
             ],
@@ -214,6 +219,7 @@ mod tests {
                 "revision       1",
                 "created        27 Mar 09:00:00 (1d4h ago)",
                 "changed        27 Mar 09:00:00 (1d4h ago)",
+                "attempts       5, and one at tier 2",
                 "policy         each run fails: there is no tool `fs.list` yet",
                 "",
                 "it is paused; if it were resumed now, its next times would be",

@@ -3,6 +3,7 @@
 pub(super) mod command_line;
 pub(super) mod follow;
 pub(super) mod input;
+pub(super) mod interrupt;
 pub(super) mod lease;
 pub(super) mod narrate;
 pub(super) mod page;

@@ -1,5 +1,6 @@
 //! Runs that need approval, and every way to give it.
 
+mod another_attempt;
 mod page;
 mod policy;
 pub(crate) mod setup;

@@ -93,7 +93,8 @@ fn p3_person_approves_in_a_browser_after_a_daemon_crash() {
     let plan = pending.form(&[("token", token)]);
     assert_eq!(plan.status, 200, "{plan:?}");
     let hash = pending.plan_hash(&world);
-    for shown in [hash.as_str(), "prompt agent `ada`, tier 2", "&lt;script&gt;", "\\u{202e}txt"] {
+    for shown in [hash.as_str(), "prompt agent `ada`, tier 2", "<li>&lt;script&gt;", "\\u{202e}txt"]
+    {
         assert!(plan.body.contains(shown), "{shown}: {}", plan.body);
     }
     assert!(!plan.body.contains("<script") && !plan.body.contains('\u{202e}'), "{plan:?}");
@@ -103,7 +104,7 @@ fn p3_person_approves_in_a_browser_after_a_daemon_crash() {
         [("token", token), ("plan_hash", &hash), ("decision", "approve"), ("reason", "fine")];
     let decided = pending.form(&fields);
     assert_eq!(decided.status, 200, "{decided:?}");
-    assert!(decided.body.contains("which starts now"), "{decided:?}");
+    assert!(decided.body.contains("approved ada: its run starts now"), "{decided:?}");
     world.wait_for_state(&pending.run, "done");
     let shown = world.json(&["approval", "show", &approval])["approval"].clone();
     assert_eq!((&shown["decided_by"], &shown["note"]), (&"otto".into(), &"fine".into()));

@@ -28,13 +28,13 @@ fn approve_says_when_the_run_starts_with_and_without_a_daemon() {
     let schedule = world.add_daily("news", "ada", "tell them");
     let request_approval = || world.wait_for_approval(&world.start_run(&schedule));
     let output = world.approve(&request_approval());
-    assert!(output.contains("which starts now"), "{output}");
+    assert!(output.contains("its run starts now"), "{output}");
     let run = world.json(&["run", "list"])["runs"][0]["id"].as_str().unwrap().to_owned();
     world.wait_for_state(&run, "done");
     let approval = request_approval();
     daemon.stop();
     let output = world.approve(&approval);
-    assert!(output.contains("which starts once `midwatch up` runs"), "{output}");
+    assert!(output.contains("its run starts once `midwatch up` runs"), "{output}");
 }
 
 fn check_approved_run(world: &World) {

@@ -133,8 +133,8 @@ fn schedule_terms_are_stored_and_edited() {
     for (term, expected) in [
         ("overlap", json!("skip")),
         ("missed", json!("latest")),
-        ("attempts", json!(5)),
-        ("backoff", json!("1s:2:5m")),
+        ("attempts", json!(null)),
+        ("backoff", json!("5s:2:5m")),
         ("pause_after", json!(5)),
         ("resume", json!("skip")),
         ("priority", json!(5)),
@@ -168,10 +168,10 @@ fn schedule_terms_are_stored_and_edited() {
 
     let id = text(&answer["schedule"]["id"]);
     for (flags, attempts, backoff) in [
-        (&["--backoff", "patient"][..], 6, "30s:4:1h"),
-        (&["--backoff", "patient", "--attempts", "3"], 3, "30s:4:1h"),
-        (&["--unset", "backoff"], 3, "1s:2:5m"),
-        (&["--backoff", "2s:1:2s", "--unset", "attempts"], 5, "2s:1:2s"),
+        (&["--backoff", "patient"][..], Some(6), "30s:4:1h"),
+        (&["--backoff", "patient", "--attempts", "3"], Some(3), "30s:4:1h"),
+        (&["--unset", "backoff"], Some(3), "5s:2:5m"),
+        (&["--backoff", "2s:1:2s", "--unset", "attempts"], None, "2s:1:2s"),
     ] {
         let edit = [&["schedule", "edit", &id][..], flags].concat();
         let terms = &world.json(&edit)["schedule"]["terms"];
@@ -228,7 +228,7 @@ fn schedules_are_listed_in_pages_and_shown() {
     let shown = world.json(&["schedule", "show", &id]);
     assert_eq!(shown["schedule"]["name"], "standup");
     assert_eq!(shown["next"].as_array().unwrap().len(), 5, "{shown}");
-    let fenced = "\n\nprompt (shown unchanged, not written by Midwatch)\n  | What changed?\n";
+    let fenced = "\n\nprompt (not written by Midwatch, shown unchanged)\n  | What changed?\n";
     assert!(world.ok(&["schedule", "show", &id]).ends_with(fenced));
 }
 

@@ -103,7 +103,7 @@ fn parse_terms(terms: api::Terms, base: Terms, zone: Option<&Zone>) -> Result<Te
     keys.dedup();
     let backoff = |text: String| base.retry.with_backoff(&text).map_err(invalid_term);
     let retry = terms.backoff.map(backoff).transpose()?.unwrap_or(base.retry);
-    let attempts = terms.attempts.unwrap_or(retry.attempts);
+    let attempts = terms.attempts.or(retry.attempts);
     Ok(Terms {
         overlap: terms.overlap.map(|it| parse_term(&it)).transpose()?.unwrap_or(base.overlap),
         missed: terms.missed.map(|it| parse_term(&it)).transpose()?.unwrap_or(base.missed),

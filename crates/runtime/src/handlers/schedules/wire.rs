@@ -146,7 +146,7 @@ fn wire_terms(terms: &Terms) -> api::Terms {
         missed: Some(terms.missed.to_string()),
         window: terms.window.map(|span| span.to_string()),
         jitter: terms.jitter.map(|span| span.to_string()),
-        attempts: Some(terms.retry.attempts),
+        attempts: terms.retry.attempts,
         backoff: Some(terms.retry.backoff()),
         pause_after: Some(terms.pause_after),
         resume: Some(terms.resume.name().to_owned()),
