@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::Error;
-use futures::future::{Either, FutureExt, join, join5, pending, select};
+use futures::future::{Either, FutureExt, join, join3, join5, pending, select};
 use kernel::Actor;
 use kernel::installation::{Event as InstallationEvent, Heartbeat, Started, Stopped};
 use kernel::posture::Finding;
@@ -24,6 +24,7 @@ use crate::notify::Channel;
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(3_600);
 /// How often to remove files that are older or larger than the configuration allows.
 const CLEANUP_EVERY: Duration = Duration::from_secs(24 * 3_600);
+const MEASURE_DISK_EVERY: Duration = Duration::from_secs(600);
 
 impl Engine {
     /// Runs the daemon's loops until `stop` returns the reason to end, or the disk fails. A damaged ledger is still served
@@ -39,7 +40,11 @@ impl Engine {
         self.time.start();
         self.shutdown.begin();
         let warnings: Vec<String> = findings.iter().map(|it| it.check.name().to_owned()).collect();
-        self.lifecycle.started(Running { since: self.time.now(), warnings: warnings.clone() });
+        self.lifecycle.started(Running {
+            since: self.time.now(),
+            warnings: warnings.clone(),
+            disk: None,
+        });
         let mut stop = Box::pin(stop);
         if let Either::Right(_) = select(Box::pin(self.review_damage()), &mut stop).await {
             return Ok(());
@@ -80,7 +85,7 @@ impl Engine {
             join5(
                 self.checkpoints.run(),
                 join(self.heartbeats(), self.tool_metrics.run()),
-                join(self.housekeeping(), self.cleanups()),
+                join3(self.housekeeping(), self.cleanups(), self.measure_disk()),
                 self.integrity.run(),
                 self.notifier.run(channels),
             ),
@@ -143,6 +148,19 @@ impl Engine {
             let heartbeat = InstallationEvent::Heartbeat(Heartbeat::default());
             if let Err(failed) = self.transactions.record(heartbeat).await {
                 warn!(%failed, "failed to record a heartbeat");
+            }
+        }
+    }
+
+    /// Measures what uses the disk. Reading folders takes time, for which no request should wait.
+    async fn measure_disk(&self) {
+        let mut every = interval(MEASURE_DISK_EVERY);
+        every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            every.tick().await;
+            match self.disk_use().await {
+                Ok(disk) => self.lifecycle.measured_disk(disk),
+                Err(failed) => warn!(%failed, "failed to measure what uses the disk"),
             }
         }
     }

@@ -133,6 +133,11 @@ impl Engine {
             .collect();
         unknown.sort_by(|one, other| other.at.cmp(&one.at));
         let live = running.iter().map(|run| run.run_id.clone()).collect();
+        // A command without a daemon has nothing better to do than to measure.
+        let disk = match self.lifecycle.running() {
+            Some(running) => running.disk,
+            None => Some(self.disk_use().await?),
+        };
         let mut status = Status {
             at: rfc3339(now),
             daemon: self.wire_engine(),
@@ -164,7 +169,7 @@ impl Engine {
             paused_schedules,
             silenced: self.silenced().await?,
             notices: self.notifier.deliveries.list(),
-            disk: Some(self.disk_use().await?),
+            disk,
             capabilities: self.capabilities(),
         };
         self.name_schedules(&mut status).await?;

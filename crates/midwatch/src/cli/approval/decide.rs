@@ -17,6 +17,8 @@ use crate::output::Format;
 
 /// How long a plan is on the screen before it can be confirmed.
 const DWELL: Duration = Duration::from_secs(2);
+/// A shorter beginning of a plan hash could be guessed.
+const PLAN_DIGITS_MIN: usize = 8;
 
 /// Sends the decision, and first shows the plan where it is confirmed. `expected_plan` is the start of the hash of the plan that
 /// the caller has seen before.
@@ -27,7 +29,12 @@ pub(super) async fn decide(
 ) -> Result<(), Error> {
     let id = request.id.clone();
     let shown = send(context, ApprovalShow { id: id.clone() }).await?.approval;
-    let is_expected = |hash: &str| !hash.is_empty() && shown.plan_hash.starts_with(hash);
+    if expected_plan.is_some_and(|hash| hash.len() < PLAN_DIGITS_MIN) {
+        let what = format!("`--plan` needs at least {PLAN_DIGITS_MIN} digits of the plan hash");
+        return Err(Error::new(Code::InvalidInput, what)
+            .hint(format!("`midwatch approval show {id}` shows the hash")));
+    }
+    let is_expected = |hash: &str| shown.plan_hash.starts_with(hash);
     if !expected_plan.is_none_or(is_expected) {
         return Err(Error::new(Code::NotNow, "the plan has another hash than `--plan`")
             .hint(format!("review it again with `midwatch approval show {id}`")));

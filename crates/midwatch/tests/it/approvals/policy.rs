@@ -61,7 +61,9 @@ fn check_approved_run(world: &World) {
     assert_eq!(effects_in(&effects), Vec::<String>::new());
 
     // Approved twice, it starts once.
-    world.refused(&["approval", "approve", &approval, "--plan", "00"], "not_now", 4);
+    let short = &pending["plan_hash"].as_str().unwrap()[..7];
+    world.refused(&["approval", "approve", &approval, "--plan", short], "invalid_input", 2);
+    world.refused(&["approval", "approve", &approval, "--plan", "00000000"], "not_now", 4);
     let hash = pending["plan_hash"].as_str().unwrap();
     let approve = ["approval", "approve", &approval, "--reason", "go", "--plan", &hash[..12]];
     let decided = world.json(&approve);

@@ -27,6 +27,7 @@ fn world() -> World {
     let mut world = World::new();
     world.set("LETTA_BASE_URL", "http://127.0.0.1:9");
     world.set("TZ", "America/New_York");
+    world.set("COLUMNS", "80");
     write(&world, "crontab", "CRON_TZ=UTC\n0 3 1 1 * backup\n@reboot start\n0 4 1 1 * rotate\n");
     create_database(&world.root().join("promptyoself.db"));
     create_astra_schedules(&world);

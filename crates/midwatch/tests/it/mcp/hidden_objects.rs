@@ -15,6 +15,7 @@ const PLAIN: &[&str] = &[
     "at",
     "backfilled",
     "capability",
+    "description",
     "cron",
     "cron_expression",
     "daily",
@@ -236,7 +237,7 @@ fn every_command_answers_about_another_agents_object_as_about_an_unknown_one() {
         (run, &["run", "settle", "ID", "--as", "done"]),
         (run, &["policy", "explain", "--run", "ID"]),
         (approval, &["approval", "show", "ID"]),
-        (approval, &["approval", "approve", "ID", "--plan", "00"]),
+        (approval, &["approval", "approve", "ID", "--plan", "00000000"]),
         (approval, &["approval", "deny", "ID"]),
     ] {
         compare(id, &command.join(" "), |id| {

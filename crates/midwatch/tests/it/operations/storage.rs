@@ -205,7 +205,7 @@ fn database_that_refuses_the_connection_says_why_and_what_to_do() {
 #[test]
 fn status_and_doctor_name_the_store_and_a_file_that_is_not_used() {
     let world = World::with_agent("ada");
-    assert!(world.ok(&["status"]).contains("SQLite (midwatch.db)"));
+    assert!(world.ok(&["status", "--all"]).contains("SQLite (midwatch.db)"));
     let there = World::on_postgres();
     there.add_agent("ada");
     let store =
@@ -214,7 +214,7 @@ fn status_and_doctor_name_the_store_and_a_file_that_is_not_used() {
     fs::write(there.data().join("midwatch.db"), "").unwrap();
     assert!(store(&there).ends_with("`midwatch.db` beside it is not used"), "{}", store(&there));
     let doctor = there.run(&["doctor"]).stdout;
-    assert!(doctor.contains("store: once you are sure, move"), "{doctor}");
+    assert!(doctor.contains("→ once you are sure, move"), "{doctor}");
 }
 
 /// The server remarks that each table exists already.
