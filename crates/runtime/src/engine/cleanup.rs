@@ -1,6 +1,7 @@
 //! Removes files that are older or larger than `[retention]` allows, and measures what the data directory uses.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use api::{CleanedUp, Code, DiskUse, Error, Removed};
 use kernel::installation::{self, Event as InstallationEvent};
@@ -66,19 +67,28 @@ impl Engine {
         }
     }
 
-    /// What uses the disk, and how it grows.
+    /// What uses the disk, and how it grows. Another thread reads the folders.
     pub(crate) async fn disk_use(&self) -> Result<DiskUse, Error> {
-        let data = self.installation.settings.data.clone();
-        let since = self.time.now().as_micros().saturating_sub(GROWTH_DAYS * DAY_US);
-        let measured = spawn_blocking(move || {
-            let database = ["midwatch.db", "midwatch.db-wal"]
-                .iter()
-                .filter_map(|name| std::fs::metadata(data.join(name)).ok())
-                .map(|found| found.len())
-                .sum();
-            (FolderUse::measure(&data, since), database)
-        });
-        let (folders, database) = measured.await.map_err(internal)?;
+        let (data, since) = (self.installation.settings.data.clone(), self.growth_since());
+        let measured = spawn_blocking(move || measure(&data, since)).await.map_err(internal)?;
+        self.disk_use_of(measured, since).await
+    }
+
+    /// The same, and this thread reads the folders: for a command, which has nothing else to do.
+    pub(crate) async fn disk_use_at_once(&self) -> Result<DiskUse, Error> {
+        let since = self.growth_since();
+        self.disk_use_of(measure(&self.installation.settings.data, since), since).await
+    }
+
+    fn growth_since(&self) -> i64 {
+        self.time.now().as_micros().saturating_sub(GROWTH_DAYS * DAY_US)
+    }
+
+    async fn disk_use_of(
+        &self,
+        (folders, database): (FolderUse, u64),
+        since: i64,
+    ) -> Result<DiskUse, Error> {
         let is_file = self.store.location_id().is_some();
         let entries = self.entries_in(since).await?;
         let written =
@@ -133,6 +143,13 @@ impl RecentEntries {
         let share = u128::from(bytes) * u128::from(self.recent);
         u64::try_from(share / u128::from(self.total.max(1))).unwrap_or(u64::MAX)
     }
+}
+
+/// The use of the folders of a data directory, and the size of the database in it.
+fn measure(data: &Path, since_us: i64) -> (FolderUse, u64) {
+    let files = ["midwatch.db", "midwatch.db-wal"].iter();
+    let sizes = files.filter_map(|name| Some(std::fs::metadata(data.join(name)).ok()?.len()));
+    (FolderUse::measure(data, since_us), sizes.sum())
 }
 
 /// Removes files, and returns those that are gone.

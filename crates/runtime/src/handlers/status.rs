@@ -136,7 +136,7 @@ impl Engine {
         // A command without a daemon has nothing better to do than to measure.
         let disk = match self.lifecycle.running() {
             Some(running) => running.disk,
-            None => Some(self.disk_use().await?),
+            None => Some(self.disk_use_at_once().await?),
         };
         let mut status = Status {
             at: rfc3339(now),

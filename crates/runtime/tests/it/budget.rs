@@ -1,8 +1,8 @@
 //! Budgets: no more runs start than the budget of a day allows, whatever the clock shows.
 
 use api::{
-    AgentAdd, AgentList, AgentSettings, AgentTest, BudgetList, Code, Error, ScheduleAdd,
-    ScheduleEdit, ScheduleFire, StatusShow, Terms,
+    AgentAdd, AgentList, AgentSettings, AgentTest, BudgetLimit, BudgetList, Code, Error,
+    ScheduleAdd, ScheduleEdit, ScheduleFire, StatusShow, Terms,
 };
 use kernel::budget::Limits;
 use kernel::money::Money;
@@ -502,7 +502,8 @@ async fn a_schedule_has_its_own_token_and_money_limits() {
         assert_eq!((first.scope.as_str(), first.name.as_ref()), ("schedule", Some(&limited)));
         assert!(first.used_up && shown.budgets[1..].iter().all(|it| !it.used_up), "{shown:?}");
         let status = world.send(StatusShow {}).await.unwrap();
-        assert_eq!(status.budget.used_up, std::slice::from_ref(first));
+        let named = BudgetLimit { schedule_name: Some("s".into()), ..first.clone() };
+        assert_eq!(status.budget.used_up, [named]);
         verify_ledger(&world).await;
     }
 }

@@ -55,7 +55,9 @@ pub(super) async fn decide(
             answer.approval.run_id
         )));
     }
-    let starts = match send(context, HealthShow {}).await?.daemon.running {
+    // The decision is made, whatever happened to the daemon since.
+    let health = send(context, HealthShow {}).await;
+    let starts = match health.is_ok_and(|health| health.daemon.running) {
         true => "starts now",
         false => "starts once `midwatch up` runs",
     };

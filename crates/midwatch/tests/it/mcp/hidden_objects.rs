@@ -84,6 +84,7 @@ impl Theirs {
             "run_id" | "trace_id" => Some(&self.run),
             "agent" | "agent_id" | "agentId" => Some("quark"),
             "name" if is_about("agent_") => Some("quark"),
+            "name" | "source_code" if tool == "promptyoself_upload" => None,
             "name" if is_about("schedule_") || is_about("astra.schedule.") => None,
             "id" | "cursor" if is_about("schedule_") || is_about("slot_") => Some(&self.schedule),
             "id" | "cursor" if is_about("approval_") => Some(&self.approval),

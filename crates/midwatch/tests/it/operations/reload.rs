@@ -116,7 +116,9 @@ fn reload_activates_policy_and_configuration_together_or_neither() {
 /// The daemon's own environment overrides the file for the daemon only.
 #[test]
 fn config_show_lists_values_that_the_daemon_overrides() {
-    let world = World::new();
+    let mut world = World::new();
+    // The daemons of tests have a short drain, and so has the command here.
+    world.set("MIDWATCH_RUNS_DRAIN", "5s");
     let daemon = {
         let mut command = world.command();
         Daemon::start(command.env("MIDWATCH_FEATURE_FLAGS_TOKEN_FILES", "true").arg("up"))
@@ -237,7 +239,7 @@ fn feature_flags_are_switched_by_a_reload() {
     assert!(files["why"].as_str().unwrap().contains("feature_flags.local_approvals"), "{files}");
     let missing = capability(&world, "agent.mcp");
     assert_eq!((&missing["supported"], &missing["enabled"]), (&false.into(), &false.into()));
-    let output = world.ok(&["status"]);
+    let output = world.ok(&["status", "--all"]);
     assert!(output.contains("local_approvals, schedules_by_runs"), "{output}");
 
     // A person with a token still approves.

@@ -98,7 +98,7 @@ fn status_shows_what_uses_the_disk() {
     for key in ["database", "exports", "bytes_per_day", "entries_per_day"] {
         assert!(0 < disk[key].as_u64().unwrap(), "{key}: {disk}");
     }
-    let text = world.ok(&["status"]);
+    let text = world.ok(&["status", "--all"]);
     assert!(text.contains("outputs 1000 bytes") && text.contains("a day"), "{text}");
     let there = World::on_postgres();
     there.add_agent("ada");
