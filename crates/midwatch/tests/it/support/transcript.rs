@@ -88,12 +88,15 @@ pub(crate) fn normalize(world: &World, text: &str) -> String {
 fn local_time(before: &str, rest: &str) -> Option<usize> {
     const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
     let (day, after) = rest.split_once(' ')?;
-    let (month, time) = after.split_once(' ')?;
+    let (month, after) = after.split_once(' ')?;
+    // A year follows if it is not the present one.
+    let year = pattern("", "", "dddd ").find("", after).map_or(0, |(_, length)| length);
+    let time = &after[year..];
     let is_day = !day.is_empty() && day.len() <= 2 && day.chars().all(is_digit);
     let is_month = month.len() == 3 && MONTHS.contains(month);
     let is_new_word = !before.ends_with(is_digit);
     let clock = pattern("", "", "dd:dd:dd").find("", time)?.1;
-    let length = day.len() + month.len() + 2 + clock;
+    let length = day.len() + month.len() + 2 + year + clock;
     let distance = rest[length..].strip_prefix(" (").and_then(|text| text.split_once(')'));
     let distance = distance.map_or(0, |(text, _)| " (".len() + text.len() + ")".len());
     (is_day && is_month && is_new_word).then_some(length + distance)
