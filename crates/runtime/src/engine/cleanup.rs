@@ -23,7 +23,7 @@ const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
 const GROWTH_DAYS: i64 = 7;
 
 impl Engine {
-    /// Removes what is due, and records it if that was anything. A dry run only reports.
+    /// Removes the files that are due, and records how many unless there were none. A dry run only reports.
     pub(crate) async fn clean_up(&self, actor: &Actor, dry_run: bool) -> Result<CleanedUp, Error> {
         let due = self.due_files().await?;
         let removed = match dry_run {

@@ -1,4 +1,4 @@
-//! A pipe in place of a file makes whoever opens it wait. An agent may put one wherever a path can be given or is ours:
+//! A process that opens a pipe in place of a file waits. An agent may put one wherever a path can be given or is ours:
 //! the daemon does not wait, so a freeze still works, and no command waits either.
 
 use std::fs;

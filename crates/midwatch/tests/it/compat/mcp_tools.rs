@@ -243,7 +243,7 @@ fn promptyoself_client_tests_the_letta_server_and_uploads_nothing() {
     let health = call(&mut client, "health", json!({}));
     let facts = ["letta_base_url", "auth_set", "executor_interval"].map(|name| &health[name]);
     assert_eq!(facts, [&json!(url), &json!(true), &json!(0)]);
-    // Agents that nobody registered are not shown to an assistant.
+    // Agents that are not registered are not shown to an assistant.
     let tested = call(&mut client, "promptyoself_test", json!({}));
     let expected = json!({
         "status": "success", "message": "Connection to Letta server successful", "agent_count": 0,
