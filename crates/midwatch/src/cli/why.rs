@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use api::Error;
 use clap::Args;
 
+use super::support::sentence::for_people;
 use crate::access::send;
 use crate::context::Context;
 
@@ -20,6 +21,6 @@ pub(super) struct Why {
 
 pub(super) async fn run(context: &Context, why: Why) -> Result<ExitCode, Error> {
     let answer = send(context, api::Why { id: why.schedule, at: why.at }).await?;
-    context.output.show(&answer, |answer| answer.sentence.clone());
+    context.output.show(&answer, |answer| for_people(&answer.sentence, &context.view));
     Ok(ExitCode::SUCCESS)
 }
