@@ -1,13 +1,11 @@
 //! Stopping the daemon: what it waits for, what it cuts off, who may stop it, and what its terminal shows.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
+use crate::support::terminal::Terminal;
 use crate::support::wait::wait_until;
 use crate::support::world::{PROGRAM, World, daily};
 
@@ -131,67 +129,24 @@ fn log_of(world: &World) -> String {
     logs.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
 }
 
-/// A daemon in a terminal of its own.
-struct TerminalDaemon {
-    child: Child,
-    printed: Receiver<String>,
-    text: String,
-}
-
-impl TerminalDaemon {
-    fn start(world: &World) -> TerminalDaemon {
-        let mut command: Command = world.wrapped("script");
-        command.args(["-qefc", &format!("{PROGRAM} up"), "/dev/null"]).env("TERM", "dumb");
-        command.env("MIDWATCH_LOG_LEVEL", "error");
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut stdout = child.stdout.take().unwrap();
-        let (sender, printed) = channel();
-        thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = stdout.read(&mut bytes) {
-                let _ = sender.send(String::from_utf8_lossy(&bytes[..count]).into_owned());
-            }
-        });
-        TerminalDaemon { child, printed, text: String::new() }
-    }
-
-    fn wait_for(&mut self, expected: &str) {
-        wait_until(|| {
-            self.text.extend(self.printed.try_iter());
-            self.text.contains(expected)
-        });
-    }
-
-    fn press_ctrl_c(&mut self) {
-        self.child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
-    }
-}
-
-impl Drop for TerminalDaemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn terminal_of_the_daemon_shows_runs_and_what_a_stop_waits_for() {
     let (world, schedule) = with_slow_agent();
     world.ok(&["agent", "add", "bob", "--backend", "command", "--", "sh", "-c", "exit 3"]);
     let failing = world.add_daily("failing", "bob", "go");
-    let mut daemon = TerminalDaemon::start(&world);
+    let mut daemon = Terminal::start(&world, "up");
     daemon.wait_for("ready: midwatch");
-    assert!(daemon.text.starts_with("ready"), "{:?}", daemon.text);
+    assert!(daemon.text().starts_with("ready"), "{:?}", daemon.text());
     world.start_run(&failing);
     daemon.wait_for("  failing started");
     daemon.wait_for("x failed failing: ");
     world.start_run(&schedule);
     wait_until_begun(&world);
     daemon.wait_for("  nightly started");
-    daemon.press_ctrl_c();
+    daemon.press("\x03");
     daemon.wait_for("waiting for 1 run (nightly, started ");
     daemon.wait_for("; ctrl-c again stops it now");
-    daemon.press_ctrl_c();
+    daemon.press("\x03");
     daemon.wait_for("cut off nightly (unknown): `midwatch run show run_");
     wait_until(|| world.count_events("watch.stopped") == 1);
 }
