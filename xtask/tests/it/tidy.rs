@@ -211,3 +211,30 @@ fn a_violation_is_printed_with_its_rule_and_what_to_do() {
         ]
     );
 }
+
+#[test]
+fn a_link_to_nothing_is_refused() {
+    let check_link = |target: &str, is_dead: bool| {
+        let mut workspace = clean();
+        let page = "docs/howto/page.md".to_owned();
+        let text =
+            format!("# Its `own` Title: one\n```\n[not](a-link.md)\n```\nSee [x]({target}).\n");
+        workspace.files.insert(page.clone(), text);
+        let found = format!("{page}:5: `{target}` does not exist");
+        let expected: &[(&str, &str)] = if is_dead { &[("dead links", &found)] } else { &[] };
+        check_all(&workspace, expected);
+    };
+    for target in
+        ["https://example.com/x.md", "../../ARCHITECTURE.md", "../../crates/kernel", "page.md"]
+    {
+        check_link(target, false);
+    }
+    for target in ["#its-own-title-one", "../../ARCHITECTURE.md#the-tree"] {
+        check_link(target, false);
+    }
+    for target in
+        ["gone.md", "../ARCHITECTURE.md", "../../../x.md", "#gone", "page.md#gone", "gone.md#gone"]
+    {
+        check_link(target, true);
+    }
+}
