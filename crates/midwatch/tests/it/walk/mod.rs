@@ -19,6 +19,12 @@ use translate::Translation;
 /// Set by `cargo xtask walk`: pages are rewritten instead of compared.
 const REWRITE: &str = "MIDWATCH_WALK_REWRITE";
 
+/// What the home directory has before the first command of a page.
+const PREPARED: &[(&str, &str)] = &[
+    ("docs/howto/cron.md", include_str!("prepare/cron.sh")),
+    ("docs/import.md", include_str!("prepare/import.sh")),
+];
+
 #[test]
 fn readme() {
     check("README.md");
@@ -32,6 +38,11 @@ fn guide() {
 #[test]
 fn cron() {
     check("docs/howto/cron.md");
+}
+
+#[test]
+fn imports() {
+    check("docs/import.md");
 }
 
 #[test]
@@ -65,10 +76,11 @@ fn check(path: &str) {
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{path}: {error}"));
     let page = Page::parse(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
     assert_eq!(page.to_string(), text, "{path} is not parsed without loss");
-    let mut walk = Walk::new(page.clone());
+    let prepared = PREPARED.iter().find(|(name, _)| *name == path).map_or("", |(_, script)| script);
+    let mut walk = Walk::new(page.clone(), prepared);
     // Schedules of the pages fire at full quarters. A walk that one of them interrupted is not what the page describes.
     if !walk.differences.is_empty() && walk.crossed_a_quarter {
-        walk = Walk::new(page);
+        walk = Walk::new(page, prepared);
     }
     if walk.differences.is_empty() {
         return;
@@ -98,9 +110,10 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(mut page: Page) -> Walk {
+    fn new(mut page: Page, prepared: &str) -> Walk {
         let started = terminal::quarter_hour();
         let mut terminal = Terminal::new();
+        assert_eq!(terminal.run(prepared), "", "the home directory is prepared");
         let mut translation = Translation::default();
         let mut differences = Vec::new();
         for part in &mut page.parts {
