@@ -1,4 +1,5 @@
-//! Rule about links in Markdown pages: a relative link names a file, and a heading of it if it has a fragment.
+//! Rule about links: a relative link of a Markdown page names a file, and a heading of it if it has a fragment; a page of
+//! `docs` that a source file names, as hints for users do, exists.
 
 use crate::workspace::Workspace;
 
@@ -14,7 +15,25 @@ pub(super) fn dead(workspace: &Workspace) -> Vec<String> {
             found.extend(dead.map(|target| format!("{page}:{number}: `{target}` does not exist")));
         }
     }
+    for (path, text) in workspace.sources().filter(|(path, _)| !path.contains("/tests/")) {
+        for (index, line) in text.lines().enumerate() {
+            let dead = named_pages(line).filter(|page| !workspace.files.contains_key(*page));
+            found.extend(dead.map(|page| format!("{path}:{}: `{page}` does not exist", index + 1)));
+        }
+    }
     found
+}
+
+/// The pages of the manual that a line of a source file names, by their paths from the root.
+fn named_pages(line: &str) -> impl Iterator<Item = &str> {
+    line.match_indices("docs/").filter_map(|(at, _)| {
+        let name = line
+            .get(at..)?
+            .split(|it: char| !it.is_alphanumeric() && !"/-_.".contains(it))
+            .next()?;
+        let page = name.trim_end_matches('.');
+        page.ends_with(".md").then_some(page)
+    })
 }
 
 /// The numbered lines outside of fenced blocks.

@@ -238,3 +238,14 @@ fn a_link_to_nothing_is_refused() {
         check_link(target, true);
     }
 }
+
+#[test]
+fn a_hint_that_names_a_missing_page_is_refused() {
+    let path = "crates/kernel/src/odd.rs";
+    let hint = "//! Odd.\nconst HINT: &str = \"see docs/gone.md.\";\n";
+    check(path, hint, &[("dead links", &format!("{path}:2: `docs/gone.md` does not exist"))]);
+    let mut workspace = clean();
+    workspace.files.insert(path.to_owned(), hint.to_owned());
+    workspace.files.insert("docs/gone.md".to_owned(), "# Found\n".to_owned());
+    check_all(&workspace, &[]);
+}
