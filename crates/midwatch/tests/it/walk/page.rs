@@ -1,7 +1,7 @@
 //! A page of the manual as parts: prose that stays as it is, and sessions whose commands are run.
 //!
 //! Two comments, which readers of the page do not see, direct the walk. Each is a line of its own:
-//! `<!-- walk: wait run.succeeded 2 -->` waits until the ledger has two such entries, and
+//! `<!-- walk: wait run.ended 2 -->` waits until the ledger has two such entries, and
 //! `<!-- walk: run COMMAND -->` runs a command whose output does not matter.
 
 use std::fmt::{self, Display};
@@ -127,7 +127,7 @@ impl Display for Page {
 #[test]
 fn pages_are_parsed_into_commands_and_output() {
     let text = "# Title\n```console\n$ one \\\n  more\nout\n\n$ cat <<'END'\n$ not a command\nEND\n```\n\
-                <!-- walk: wait run.succeeded 2 -->\n<!-- walk: run touch x -->\n```\n$ not run\n```\n";
+                <!-- walk: wait run.ended 2 -->\n<!-- walk: run touch x -->\n```\n$ not run\n```\n";
     let page = Page::parse(text).unwrap();
     let step = |command: &str, output: &str| Step {
         command: command.to_owned(),
@@ -141,7 +141,7 @@ fn pages_are_parsed_into_commands_and_output() {
                 step("one \\\n  more", "out\n\n"),
                 step("cat <<'END'\n$ not a command\nEND", ""),
             ]),
-            Part::Wait { kind: "run.succeeded".to_owned(), count: 2 },
+            Part::Wait { kind: "run.ended".to_owned(), count: 2 },
             Part::Hidden("touch x".to_owned()),
             Part::Prose("```\n$ not run\n```\n".to_owned()),
         ]
@@ -157,5 +157,5 @@ fn a_page_that_cannot_be_walked_is_refused() {
     check("```console\nout\n```\n", "a session begins with a command");
     check("```console\n$ one \\\n```\n", "`one \\` has no end");
     check("<!-- walk: sleep 5 -->\n", "unknown directive: `sleep 5`");
-    check("<!-- walk: wait run.succeeded twice -->\n", "not a number: `twice`");
+    check("<!-- walk: wait run.ended twice -->\n", "not a number: `twice`");
 }

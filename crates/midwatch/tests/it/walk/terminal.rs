@@ -8,12 +8,14 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use test_postgres::{Options, PostgresServer};
 
 use super::normalize::ascii_regex;
 use crate::support::daemon::Daemon;
+use crate::support::wait::TIMEOUT;
 use crate::support::world::PROGRAM;
 
 /// How pages name the database of the walk.
@@ -69,19 +71,23 @@ impl Terminal {
 
     /// Waits by `ledger tail --follow` until the ledger has this many entries of a kind.
     pub(super) fn wait_for_events(&self, kind: &str, count: usize) {
-        let mut command = self.script("exec midwatch --json ledger tail --follow --cursor 0");
+        let mut command =
+            self.with_deadline("exec midwatch --json ledger tail --follow --cursor 0");
         let mut tail = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(tail.stdout.take().unwrap()).lines().map(Result::unwrap);
         let events = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
         let found = events.filter(|event| event["kind"] == kind).take(count).count();
-        tail.kill().unwrap();
+        // `timeout` passes SIGTERM on; it may have ended the shell itself.
+        let pid = Pid::from_raw(i32::try_from(tail.id()).unwrap()).unwrap();
+        let _ = kill_process(pid, Signal::TERM);
         tail.wait().unwrap();
         assert_eq!(found, count, "`ledger tail` ended before `{kind}`");
     }
 
     /// Starts a daemon, and returns its first line, or why it does not start.
     fn up(&mut self, command: &str) -> String {
-        let mut daemon = Daemon::spawn(&mut self.script(&format!("exec {command}")));
+        let mut command = self.script(Command::new("/bin/sh"), &format!("exec {command}"));
+        let mut daemon = Daemon::spawn(&mut command);
         if daemon.ready.is_empty() {
             return daemon.wait().1;
         }
@@ -92,21 +98,27 @@ impl Terminal {
         let state = self.path(STATE);
         let script =
             format!("exec 2>&1\n{command}\n{{ export -p; echo \"cd '$PWD'\"; }} > {state}");
-        let output = self.script(&script).output().unwrap();
+        let output = self.with_deadline(&script).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A shell with the variables and the directory that the commands before it have set.
-    fn script(&self, script: &str) -> Command {
+    /// A shell that is ended if it waits for something that does not happen.
+    fn with_deadline(&self, script: &str) -> Command {
+        let mut command = Command::new("timeout");
+        command.args([&TIMEOUT.as_secs().to_string(), "/bin/sh"]);
+        self.script(command, script)
+    }
+
+    /// Gives a shell a script, and the variables and the directory that the commands before it have set.
+    fn script(&self, mut command: Command, script: &str) -> Command {
         let script = match script.contains(DATABASE) {
             true => script.replace(DATABASE, &self.database.get_or_init(start_database).1),
             false => script.to_owned(),
         };
-        let mut command = Command::new("/bin/sh");
         command.env_clear().stdin(Stdio::null());
         command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", self.path("bin")));
         command.env("HOME", self.path("home")).env("LANG", "C.UTF-8").env("COLUMNS", "80");
-        // Any free port; pages show the default one. The runs of a page that end late do not delay its end.
+        // Any free port; pages show the default one.
         command.env("MIDWATCH_HTTP_LISTEN", "127.0.0.1:0").env("TZ", "Europe/Berlin");
         command.args(["-c", &format!(". {}\n{script}", self.path(STATE))]);
         command
