@@ -10,6 +10,7 @@ mod help;
 mod idempotency;
 mod interrupt;
 mod ledger;
+mod manual_commands;
 mod pagination;
 mod policy;
 mod registration;
