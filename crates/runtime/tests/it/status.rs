@@ -1,8 +1,8 @@
 //! What `status` reports to each person, and the timeline.
 
 use api::{
-    ApiRequest, Call, Code, Failures, Handle, RunList, RunSettle, SettledState, Status, StatusRun,
-    StatusSeen, StatusShow, TimelineShow,
+    ApiRequest, Call, Code, Failures, Handle, RunList, RunSettle, ScheduleAdd, ScheduleRemove,
+    SettledState, Status, StatusRun, StatusSeen, StatusShow, Terms, TimelineShow,
 };
 use kernel::{Actor, Role};
 
@@ -204,3 +204,27 @@ async fn timeline_tells_what_happened_with_names_and_without_prompts() {
 fn after_minute(at: &str) -> bool {
     after(30 * SECOND_US).as_str() <= at
 }
+/// Its name is still known, also that of its runs, and also after the schedule was added again and removed again.
+#[tokio::test(start_paused = true)]
+async fn removed_schedule_keeps_its_name() {
+    let mut world = world().await;
+    let nightly = || named("nightly", "ada", every("100d", "work"));
+    crash(&mut world, async |world| {
+        for _ in 0..2 {
+            let id = add(world, nightly()).await;
+            fire(world, &id).await;
+            wait_until_idle().await;
+            world.send(ScheduleRemove { id }).await.unwrap();
+        }
+    })
+    .await;
+    let lines = world.send(TimelineShow::default()).await.unwrap().lines;
+    let about: Vec<&str> =
+        lines.iter().filter(|it| it.schedule_id.is_some()).map(|it| &*it.about).collect();
+    assert!(10 <= about.len() && about.iter().all(|about| *about == "nightly"), "{about:?}");
+    for run in runs(&world).await {
+        assert_eq!(run.schedule_name.as_deref(), Some("nightly"));
+    }
+    verify_ledger(&world).await;
+}
+
