@@ -4,8 +4,8 @@
 
 use api::{Disposition, Error, Explained, Serve, Why};
 use calendar::Calendar;
-use kernel::progress::{Progress, Status};
-use kernel::run::Run;
+use kernel::progress::{LastRun, Progress, Status};
+use kernel::run::{Origin, Run};
 use kernel::schedule::Schedule;
 use kernel::slot::{self, Slot, SlotOutcome};
 use kernel::{Noun, ScheduleId, Timestamp};
@@ -14,6 +14,7 @@ use store::{Item, Newest};
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::ids::schedule_id;
+use crate::commit::rows::row_key;
 use crate::engine::Engine;
 use crate::errors;
 use crate::schedule::trigger;
@@ -34,6 +35,7 @@ impl Serve<Why> for Engine {
         let current =
             rows.get::<Schedule>(&id).map(|it| CurrentSchedule::of(it, progress)).transpose()?;
         let explainer = Explainer { id: &id, progress, current };
+        let asks_for_last = request.at.is_none();
         let at = match request.at {
             Some(text) => {
                 let at_us =
@@ -42,7 +44,11 @@ impl Serve<Why> for Engine {
             }
             None => self.last_slot(&id).await?.or(progress.next_fire.slot),
         };
-        let Some(at) = at else { return Ok(explainer.no_slots()) };
+        let Some(at) = at else {
+            let explained = explainer.no_slots();
+            let by_hand = self.last_manual_run(progress).await?.unwrap_or_default();
+            return Ok(Explained { sentence: explained.sentence + &by_hand, ..explained });
+        };
         let covering = self.slot_covering(&id, at).await?;
         let backfilled = self.load_slot(&slot::backfill_key(&id, at)).await?;
         let (own, range) = match covering {
@@ -53,11 +59,16 @@ impl Serve<Why> for Engine {
         };
         let own = self.with_run(own).await?;
         let backfilled = self.with_run(backfilled).await?;
-        Ok(match (own, backfilled) {
+        let mut explained = match (own, backfilled) {
             (Some(own), backfilled) => explainer.decided(at, &own, backfilled.as_ref()),
             (None, Some(backfilled)) => explainer.decided(at, &backfilled, None),
+            (None, None) if asks_for_last => explainer.nothing_due(at),
             (None, None) => explainer.no_slot(at, range.as_ref()),
-        })
+        };
+        if asks_for_last && let Some(by_hand) = self.last_manual_run(progress).await? {
+            explained.sentence.push_str(&by_hand);
+        }
+        Ok(explained)
     }
 }
 
@@ -72,6 +83,14 @@ impl Engine {
         let found = found.map_err(errors::store)?;
         let slot = found.first().map(|item| decode_slot(id, item)).transpose()?.flatten();
         Ok(slot.map(|slot| slot.last))
+    }
+
+    /// What became of the schedule's last run, if a person started it: it belongs to no slot.
+    async fn last_manual_run(&self, progress: &Progress) -> Result<Option<String>, Error> {
+        let Some(LastRun { id, .. }) = &progress.last_run else { return Ok(None) };
+        let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
+        let run = rows.get::<Run>(id).filter(|run| run.origin == Origin::Manual);
+        Ok(run.map(|run| format!("; run {id} was started by hand: {}", run.summary())))
     }
 
     /// The stored range of slots that covers an instant.
@@ -188,6 +207,19 @@ impl Explainer<'_> {
                 SlotOutcome::Run { .. } | SlotOutcome::Buffered => None,
             },
         }
+    }
+
+    /// Explains a schedule that has had no slot, by its next one.
+    fn nothing_due(&self, next: Timestamp) -> Explained {
+        let explained = self.no_slot(next, None);
+        let (Disposition::Upcoming, Status::Active, Some(calendar)) =
+            (explained.disposition, &self.progress.status, self.calendar())
+        else {
+            return explained;
+        };
+        let zone = calendar.zone().name();
+        let sentence = format!("nothing was due yet; next due {} ({zone})", explained.wall);
+        Explained { sentence, ..explained }
     }
 
     /// Explains an instant that is not a stored slot. `range` are stored slots around it.

@@ -190,3 +190,46 @@ fn run_watch_prints_output_while_the_program_runs() {
     assert_eq!(watch.wait().unwrap().code(), Some(1));
     drop(daemon);
 }
+
+/// Output without a line end, and output that is not text.
+#[test]
+fn output_is_neither_glued_to_the_state_nor_miscounted() {
+    let world = World::new();
+    let _daemon = world.up();
+    for (name, script, printed, size) in [
+        ("open line", "printf 'Still here?'", "Still here?", "output         11 bytes\n"),
+        ("no text", r"printf '\377\376abc'", "\u{fffd}\u{fffd}abc", "output         5 bytes"),
+    ] {
+        let agent = name.replace(' ', "-");
+        world.ok(&["agent", "add", &agent, "--backend", "command", "--", "sh", "-c", script]);
+        let run = world.start_run(&world.add_daily(name, &agent, "go"));
+        let watched = world.ok(&["run", "watch", &run]);
+        // Its state may be `running` first.
+        assert!(watched.contains(&format!("{printed}\nrun `{run}` ")), "{watched:?}");
+        assert!(watched.contains(&format!("\nrun `{run}` done")), "{watched:?}");
+        let shown = world.ok(&["run", "show", &run]);
+        assert!(shown.contains(size) && !shown.contains("the first"), "{shown}");
+    }
+}
+
+/// A run by hand belongs to no slot, so `why` tells of it beside the slots.
+#[test]
+fn why_tells_of_the_last_run_by_hand() {
+    let world = World::new();
+    world.ok(&["agent", "add", "smith", "--backend", "command", "--", "sh", "-c", "exit 1"]);
+    let when =
+        ["--name", "nightly", "--daily", "03:00", "--tz", "Europe/Berlin", "--attempts", "1"];
+    world.add_schedule(&[&when[..], &["--agent", "smith", "--prompt", "go"]].concat());
+    let before = world.ok(&["why", "nightly"]);
+    assert!(before.starts_with("nothing was due yet; next due 20"), "{before}");
+    assert!(before.ends_with(" (Europe/Berlin)\n"), "{before}");
+    let _daemon = world.up();
+    let run = world.start_run("nightly");
+    world.wait_for_state(&run, "failed");
+    let failed =
+        format!("; run {run} was started by hand: it failed: the program exited with code 1\n");
+    assert_eq!(world.ok(&["why", "nightly"]), before.trim_end().to_owned() + &failed);
+    world.ok(&["schedule", "pause", "nightly"]);
+    let paused = world.ok(&["why", "nightly"]);
+    assert!(paused.contains("the schedule is paused") && paused.ends_with(&failed), "{paused}");
+}
