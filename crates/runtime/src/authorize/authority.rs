@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agents::AgentBackend;
 use api::Error;
+use calendar::Span;
 use kernel::approval::{self, Approval, ApprovalContext, Plan};
 use kernel::authority::{self, Attribution, Authority, Command, LeaseState};
 use kernel::installation::{Event as InstallationEvent, Started};
@@ -300,6 +301,7 @@ impl AuthorityControl {
     fn events(&self, events: impl IntoIterator<Item = authority::Event>) -> Vec<EventBody> {
         let body = |event| EventBody::Authority(self.installation.instance.clone(), event);
         events.into_iter().map(body).collect()
+        let span = |us: i64| Span::from_millis(us / 1_000).map(|span| span.to_string());
     }
 }
 
@@ -307,3 +309,5 @@ fn attribution(attribution: &Attribution) -> api::Attribution {
     let Attribution { by, note, at, clock: _ } = attribution;
     api::Attribution { by: by.clone(), at: rfc3339(*at), note: note.clone() }
 }
+                ask_after: span(lease.ask_after_us),
+                pause_after: span(lease.pause_after_us),
