@@ -174,6 +174,7 @@ impl HttpAuthenticator for TokenAuthenticator {
             let peer = peer.map_err(|error| Error::new(Code::Failed, error))?;
             let credentials = Credentials { token: Some(&token), ..peer.credentials() };
             let actor = engine.authenticate_person(credentials).await?;
+            engine.record_look(&actor).await;
             let name = actor.name().to_owned();
             let handle = Arc::new(engine.handle(actor));
             Ok(Authenticated { name, handle, now_us: SystemClock.now().as_micros() })
