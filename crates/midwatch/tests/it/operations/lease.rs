@@ -219,11 +219,11 @@ fn renewal_that_is_killed_halfway_is_completed_by_the_next_daemon() {
     assert_eq!(recorded("authority.renewed"), 1);
 
     let daemon = world.up();
+    wait_until(|| recorded("approval.lapsed") == PARKED);
     for run in &runs {
         world.wait_for_state(run, "done");
     }
     assert_eq!(world.json(&["approval", "list"])["approvals"], serde_json::json!([]));
-    assert_eq!(recorded("approval.lapsed"), PARKED);
     daemon.stop();
     let mut ran: Vec<String> =
         fs::read_to_string(&effects).unwrap().lines().map(str::to_owned).collect();
