@@ -148,9 +148,9 @@ fn person_on_the_page_of_an_approval_renews_the_lease() {
     assert_eq!(renewals(&world), 1);
 }
 
-/// People hear of the lease with their first schedule and with an import, in words that need no explanation.
+/// People hear of the lease with their first schedules, added or imported, in words that need no explanation.
 #[test]
-fn first_schedule_and_an_import_explain_the_lease() {
+fn first_schedules_explain_the_lease() {
     const TERMS: &str = "confirm every 14 days that you are still there: any command that you run in a terminal does";
     const EFFECT: &str =
         "without you, every run needs approval after 14 days, and no run starts after 28 days";
@@ -167,11 +167,14 @@ fn first_schedule_and_an_import_explain_the_lease() {
     let mut world = World::with_agent("ada");
     let first = add(&world, "first");
     assert!(first.contains(TERMS) && first.contains(EFFECT), "{first}");
-    assert!(!add(&world, "second").contains("confirm"));
-    let imported = import(&world);
-    assert!(imported.contains(TERMS) && imported.contains(EFFECT), "{imported}");
+    assert!(!add(&world, "second").contains("confirm") && !import(&world).contains("confirm"));
     let status = world.ok(&["status"]).replace("\n                ", "");
     assert!(status.contains(TERMS) && status.contains(EFFECT), "{status}");
+
+    world = World::with_agent("ada");
+    let imported = import(&world);
+    assert!(imported.contains(TERMS) && imported.contains(EFFECT), "{imported}");
+    assert!(imported.ends_with("1 added, 0 unchanged, 0 left out "), "{imported}");
 
     world = World::with_agent("ada");
     world.set("MIDWATCH_LEASE_ASK_AFTER", "0s");

@@ -36,7 +36,6 @@ use crate::access::send;
 use crate::cli::support::NOTHING_TO_DO;
 use crate::cli::support::lease::{configured_terms, terms};
 use crate::context::Context;
-use crate::output::Format;
 use agent_runtimes::RuntimeSource;
 use compare::{Comparison, compare};
 use crontab_entries::{CrontabContext, shell_agent_hint};
@@ -135,22 +134,26 @@ pub(super) async fn run(
     }
     let entries = import.read(context, now)?;
     let comparison = compare_entries(context, entries, now).await?;
+    let lease = lease_terms(context).await;
     let report = match import.dry_run {
         true => Report::of_dry_run(context, comparison),
         false => apply(context, comparison).await?,
     };
-    let lease = match (report.added, context.output.format) {
-        (0, _) | (_, Format::Json) => None,
-        (_, Format::Human) => match send(context, StatusShow {}).await {
-            Ok(status) => terms(&status.authority.lease),
-            // A dry run may come before there is an installation.
-            Err(_) => configured_terms(context),
-        },
-    };
+    let lease = lease.filter(|_| 0 < report.added);
     context.output.show(&report, |report| render::report(report, lease.as_deref(), &context.view));
     match report.added + report.unchanged {
         0 => Ok(ExitCode::from(NOTHING_TO_DO)),
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What the lease asks of a person who has no schedules yet.
+async fn lease_terms(context: &Context) -> Option<String> {
+    match send(context, StatusShow {}).await {
+        Ok(status) if status.schedules == 0 => terms(&status.authority.lease),
+        Ok(_) => None,
+        // There is no installation yet.
+        Err(_) => configured_terms(context),
     }
 }
 
