@@ -15,6 +15,7 @@ pub mod display;
 mod error;
 pub mod json;
 mod ledger;
+mod nearest;
 mod notice;
 pub mod numbers;
 mod payload;
@@ -57,6 +58,7 @@ pub use ledger::{
     LedgerExport, LedgerRebuild, LedgerTail, Rebuilt, RunEventList, RunEvents, TablesRebuilt,
     WaitForChanges,
 };
+pub use nearest::nearest;
 pub use notice::{
     Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice, NoticeChannels,
     NoticeList, NoticeTest, NoticeTested, TestDelivery,
