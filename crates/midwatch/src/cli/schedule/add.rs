@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use api::{Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleStatus, SchedulesAdded};
+use api::{
+    Code, Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleStatus, SchedulesAdded,
+};
 use clap::{ArgGroup, Args};
 
 use super::flags::{Action, Terms};
@@ -81,6 +83,10 @@ pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> 
 impl Add {
     /// Reads the prompt if it is in a file or on stdin.
     fn into_request(self) -> Result<ScheduleAdd, Error> {
+        if self.action.lacks_prompt() {
+            let hint = "describe the task with `--prompt TEXT`";
+            return Err(Error::new(Code::BadUsage, "`--prompt` is missing").hint(hint));
+        }
         let (when, event_trigger) = self.trigger.into();
         Ok(ScheduleAdd {
             name: self.name.unwrap_or_default(),
