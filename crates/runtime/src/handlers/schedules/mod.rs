@@ -9,7 +9,7 @@ mod wire;
 use api::{
     ApiRequest, Error, ScheduleAdd, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
     SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
-    ScheduleShown, Schedules, Serve,
+    ScheduleShown, ScheduleStatus, Schedules, Serve,
 };
 use kernel::authority::Authority;
 use kernel::progress::Progress;
@@ -139,7 +139,9 @@ impl Serve<ScheduleRemove> for Engine {
     ) -> Result<ScheduleRemoved, Error> {
         let id = schedule_id(&remove.id)?;
         self.change_schedule::<ScheduleRemove>(caller, &id, Command::Remove, |before, _| {
-            Ok(ScheduleRemoved { schedule: wire(&id, before)? })
+            let was = wire(&id, before)?;
+            let (status, next_run_at) = (ScheduleStatus::Removed, None);
+            Ok(ScheduleRemoved { schedule: api::Schedule { status, next_run_at, ..was } })
         })
         .await
     }
