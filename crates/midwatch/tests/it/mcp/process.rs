@@ -167,12 +167,13 @@ fn last_line_without_a_line_break_gets_a_response() {
 
 /// Starts a program with a terminal as its input, reads its first line on stderr, and presses ctrl-c.
 const IN_A_TERMINAL: &str = r#"
-import os, pty, subprocess, sys
+import os, pty, select, subprocess, sys
 leader, follower = pty.openpty()
 pipe = subprocess.PIPE
 child = subprocess.Popen(sys.argv[1:], stdin=follower, stdout=pipe, stderr=pipe, preexec_fn=lambda: (
     os.setsid(), __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0)))
-sys.stdout.write(child.stderr.readline().decode())
+if select.select([child.stderr], [], [], 60)[0]:
+    sys.stdout.write(child.stderr.readline().decode())
 os.write(leader, b"\x03")
 sys.stdout.write(str(child.wait(60)))
 "#;
