@@ -6,6 +6,7 @@
 mod architecture;
 mod crates;
 mod forbidden_text;
+mod links;
 mod lock;
 mod sources;
 
@@ -93,6 +94,11 @@ pub const RULES: &[Rule] = &[
         name: "untracked remarks",
         instead: "do it now, delete the remark, or name the issue in brackets: `(#12)`",
         find: forbidden_text::untracked_remarks,
+    },
+    Rule {
+        name: "dead links",
+        instead: "name the file or heading as it is now, from the folder of the page",
+        find: links::dead,
     },
     Rule {
         name: "lock file",

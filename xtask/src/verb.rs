@@ -11,6 +11,7 @@ mod mcp_conformance;
 mod sim;
 mod test;
 mod tidy;
+mod walk;
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -26,6 +27,7 @@ pub enum Verb {
     Tidy,
     Fix,
     Docs,
+    Walk,
     Dist,
     Bench { name: String, args: Vec<String> },
     Crash { args: Vec<String> },
@@ -62,6 +64,7 @@ const VERBS: &[Help] = &[
     row("tidy", "", "check the rules of the tree: layers, module docs, dead files"),
     row("fix", "", "apply the automatic fixes of clippy and rustfmt"),
     row("docs", "", "rewrite the generated documents"),
+    row("walk", "", "run the commands of the manual, rewrite their output"),
     row("dist", "", "build the stripped program, its debug info beside it"),
     row("bench", "NAME [ARGS]", "run one benchmark, in release mode"),
     row("crash", "[ARGS]", "kill -9 in a loop: `[--runs] --cycles N`"),
@@ -80,6 +83,7 @@ impl Verb {
             ("tidy", []) => Ok(Verb::Tidy),
             ("fix", []) => Ok(Verb::Fix),
             ("docs", []) => Ok(Verb::Docs),
+            ("walk", []) => Ok(Verb::Walk),
             ("dist", []) => Ok(Verb::Dist),
             ("bench", [name, args @ ..]) => {
                 Ok(Verb::Bench { name: name.clone(), args: args.to_vec() })
@@ -101,6 +105,7 @@ impl Verb {
             Verb::Tidy => tidy::run(root),
             Verb::Fix => fix::run(root),
             Verb::Docs => docs::run(root),
+            Verb::Walk => walk::run(root),
             Verb::Dist => dist::run(root),
             Verb::Bench { name, args } => bench::run(root, name, args),
             Verb::Crash { args } => crash::run(root, args),

@@ -11,23 +11,36 @@ use crate::cli;
 
 /// `docs/commands.md`
 pub fn commands_page() -> String {
-    let mut page =
-        String::from("# Commands\n\nGenerated from the definition of the command line.\n");
+    let mut page = String::from(
+        "# Commands\n\nGenerated from the definition of the command line. Every command also takes the \
+         common options of\n`midwatch`, which are listed only there, and `--help`.\n",
+    );
     let mut definition = cli::definition().term_width(100);
     definition.build();
-    write_command(&definition, &mut page);
+    write_command(&definition, &mut page, definition.clone());
     page
 }
 
-fn write_command(command: &clap::Command, page: &mut String) {
+/// Writes the help of a command and of the commands below it. `shown` is the command without what the page has already.
+fn write_command(command: &clap::Command, page: &mut String, mut shown: clap::Command) {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
-    let help = command.clone().render_long_help().to_string();
+    let help = shown.render_long_help().to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
     // Writing to a string does not fail.
     let _ = write!(page, "\n## {name}\n\n```text\n{}\n```\n", help.join("\n").trim());
     for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
-        write_command(inner, page);
+        write_command(inner, page, without_common_options(inner));
     }
+}
+
+fn without_common_options(command: &clap::Command) -> clap::Command {
+    command.clone().mut_args(|option| {
+        let heading = option.get_help_heading();
+        match heading == Some(cli::COMMON) || option.get_id() == "help" {
+            true => option.hide(true),
+            false => option,
+        }
+    })
 }
 
 /// `docs/errors.md`
@@ -121,6 +134,14 @@ mod tests {
     #[test]
     fn commands_page_is_fresh() {
         check("commands.md", &commands_page());
+    }
+
+    #[test]
+    fn common_options_are_listed_once() {
+        let page = commands_page();
+        for text in ["Common options:", "Print exact times in UTC", "--help\n"] {
+            assert_eq!(page.matches(text).count(), 1, "{text}");
+        }
     }
 
     #[test]

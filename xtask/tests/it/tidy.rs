@@ -211,3 +211,41 @@ fn a_violation_is_printed_with_its_rule_and_what_to_do() {
         ]
     );
 }
+
+#[test]
+fn a_link_to_nothing_is_refused() {
+    let check_link = |target: &str, is_dead: bool| {
+        let mut workspace = clean();
+        let page = "docs/howto/page.md".to_owned();
+        let text =
+            format!("# Its `own` Title: one\n```\n[not](a-link.md)\n```\nSee [x]({target}).\n");
+        workspace.files.insert(page.clone(), text);
+        let found = format!("{page}:5: `{target}` does not exist");
+        let expected: &[(&str, &str)] = if is_dead { &[("dead links", &found)] } else { &[] };
+        check_all(&workspace, expected);
+    };
+    for target in
+        ["https://example.com/x.md", "../../ARCHITECTURE.md", "../../crates/kernel", "page.md"]
+    {
+        check_link(target, false);
+    }
+    for target in ["#its-own-title-one", "../../ARCHITECTURE.md#the-tree"] {
+        check_link(target, false);
+    }
+    for target in
+        ["gone.md", "../ARCHITECTURE.md", "../../../x.md", "#gone", "page.md#gone", "gone.md#gone"]
+    {
+        check_link(target, true);
+    }
+}
+
+#[test]
+fn a_hint_that_names_a_missing_page_is_refused() {
+    let path = "crates/kernel/src/odd.rs";
+    let hint = "//! Odd.\nconst HINT: &str = \"see docs/gone.md.\";\n";
+    check(path, hint, &[("dead links", &format!("{path}:2: `docs/gone.md` does not exist"))]);
+    let mut workspace = clean();
+    workspace.files.insert(path.to_owned(), hint.to_owned());
+    workspace.files.insert("docs/gone.md".to_owned(), "# Found\n".to_owned());
+    check_all(&workspace, &[]);
+}

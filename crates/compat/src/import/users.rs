@@ -26,12 +26,37 @@ impl Users<'_> {
             _ if owner == self.own => Ok(()),
             _ => Err(LeftOut::new(
                 format!("it belongs to user `{owner}`, and Midwatch runs as `{}`", self.own),
-                format!(
-                    "run Midwatch as `{owner}` and import it there; or register an agent that becomes \
-                     `{owner}`, `midwatch agent add cron-{owner} --backend command -- sudo -n -u {owner} \
-                     /bin/sh -s`, and import with `--user {owner} --agent cron-{owner}`"
-                ),
+                self.way_for(owner),
             )),
         }
+    }
+
+    /// How commands of another user can run. Programs of runs cannot gain privileges, so `sudo` works in none of them; only
+    /// those of root can become another user.
+    fn way_for(&self, owner: &str) -> String {
+        let own_daemon = format!("run Midwatch as `{owner}` and import it there");
+        match self.own {
+            "root" => format!(
+                "{own_daemon}; or register an agent that becomes `{owner}`, `midwatch agent add cron-{owner} \
+                 --backend command -- runuser -u {owner} -- /bin/sh -s`, and import with `--user {owner} --agent \
+                 cron-{owner}`"
+            ),
+            _ => own_daemon,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_root_can_register_an_agent_that_becomes_another_user() {
+        let hint = |own: &str| {
+            let users = Users { own, named: None, has_agent: false };
+            users.check(Some("www-data")).unwrap_err().hint
+        };
+        assert_eq!(hint("ada"), "run Midwatch as `www-data` and import it there");
+        assert!(hint("root").contains("-- runuser -u www-data -- /bin/sh -s`"), "{}", hint("root"));
     }
 }

@@ -49,7 +49,7 @@ use crate::{environment, local_checks, logs};
 use support::command_line::{report, subcommands, usage_error};
 
 /// The help heading of the flags that every command takes.
-const COMMON: &str = "Common options";
+pub(crate) const COMMON: &str = "Common options";
 
 /// Keeps the watch while AI agents work alone.
 ///

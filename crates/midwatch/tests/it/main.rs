@@ -24,3 +24,5 @@ mod operations;
 mod schedules;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod walk;

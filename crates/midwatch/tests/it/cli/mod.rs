@@ -9,6 +9,7 @@ mod global_flags;
 mod help;
 mod idempotency;
 mod ledger;
+mod manual_commands;
 mod pagination;
 mod policy;
 mod status;

@@ -236,9 +236,8 @@ fn crontabs_of_the_system_are_imported_for_the_user_of_the_daemon() {
     let file = directory.join("web").display().to_string();
     let reason = format!("it belongs to user `www-data`, and Midwatch runs as `{user}`");
     assert_eq!(columns(&json!(left_out), ["file", "reason"])[0], json!([file, reason]));
-    let agent =
-        "midwatch agent add cron-www-data --backend command -- sudo -n -u www-data /bin/sh -s";
-    assert!(left_out[0]["hint"].as_str().unwrap().contains(agent), "{left_out:?}");
+    let hint = "run Midwatch as `www-data` and import it there";
+    assert!(left_out[0]["hint"].as_str().unwrap().starts_with(hint), "{left_out:?}");
 
     // With an agent that becomes that user, the lines are imported.
     world.add_agent("cron-www-data");

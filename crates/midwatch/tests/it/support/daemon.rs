@@ -30,7 +30,7 @@ impl Daemon {
     }
 
     /// Starts the daemon and waits for its first line on stdout, or for its exit.
-    fn spawn(command: &mut Command) -> Daemon {
+    pub(crate) fn spawn(command: &mut Command) -> Daemon {
         // A test that leaves a run running does not wait minutes for it.
         if command.get_envs().all(|(name, _)| name != DRAIN) {
             command.env(DRAIN, "5s");
