@@ -26,6 +26,8 @@ words! {
         Paused "paused",
         /// It has no slot ahead and waits for no event.
         Ended "ended",
+        /// It was removed, and fires no more.
+        Removed "removed",
     }
 }
 
@@ -635,7 +637,7 @@ pub struct ScheduleResumed {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleRemoved {
-    /// The schedule before it was removed.
+    /// The schedule as it was, with the status `removed` and no next run.
     pub schedule: Schedule,
 }
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use api::{
-    Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleStatus, SchedulesAdded, StatusShow,
+    Code, Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleStatus, SchedulesAdded,
+    StatusShow,
 };
 use clap::{ArgGroup, Args};
 
@@ -102,6 +103,10 @@ async fn explain_lease(context: &Context, added: usize) {
 impl Add {
     /// Reads the prompt if it is in a file or on stdin.
     fn into_request(self) -> Result<ScheduleAdd, Error> {
+        if self.action.lacks_prompt() {
+            let hint = "describe the task with `--prompt TEXT`";
+            return Err(Error::new(Code::BadUsage, "`--prompt` is missing").hint(hint));
+        }
         let (when, event_trigger) = self.trigger.into();
         Ok(ScheduleAdd {
             name: self.name.unwrap_or_default(),

@@ -18,7 +18,10 @@ pub(super) fn upcoming(schedule: &Schedule, next: &[String], view: &View) -> Str
         ScheduleStatus::Paused if !slots.is_empty() => {
             format!("it is paused; if it were resumed now, its next times would be\n{slots}")
         }
-        ScheduleStatus::Active | ScheduleStatus::Paused | ScheduleStatus::Ended => slots,
+        ScheduleStatus::Active
+        | ScheduleStatus::Paused
+        | ScheduleStatus::Ended
+        | ScheduleStatus::Removed => slots,
     }
 }
 

@@ -41,6 +41,8 @@ fn schedule_edit_changes_only_the_given_fields() {
     assert_eq!((&terms["window"], &terms["keys"]), (&Value::Null, &Value::Null));
     assert_eq!(edited["schedule"]["name"], "watch");
     assert_eq!(edit(&["--name", "watch"])["changed"], false);
+    let same = world.ok(&["schedule", "edit", &id, "--name", "watch"]);
+    assert!(same.starts_with(&format!("schedule `watch` ({id}): nothing to change\n")), "{same}");
     let output = world.ok(&["schedule", "edit", &id, "--prompt", "good morning"]);
     assert!(output.starts_with(&format!("schedule `watch` ({id}) changed\n\nat 09:00 every day")));
     world.refused(&["schedule", "edit", &id, "--unset", "colour"], "invalid_input", 2);

@@ -11,7 +11,7 @@ mod wire;
 use api::{
     ApiRequest, Error, ScheduleAdd, ScheduleFire, ScheduleFired, SchedulePause, SchedulePaused,
     ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown,
-    Serve,
+    ScheduleStatus, Serve,
 };
 use kernel::authority::Authority;
 use kernel::progress::Progress;
@@ -112,7 +112,9 @@ impl Serve<ScheduleRemove> for Engine {
     ) -> Result<ScheduleRemoved, Error> {
         let id = schedule_id(&remove.id)?;
         self.change_schedule::<ScheduleRemove>(caller, &id, Command::Remove, |before, _| {
-            Ok(ScheduleRemoved { schedule: wire(&id, before)? })
+            let was = wire(&id, before)?;
+            let (status, next_run_at) = (ScheduleStatus::Removed, None);
+            Ok(ScheduleRemoved { schedule: api::Schedule { status, next_run_at, ..was } })
         })
         .await
     }
