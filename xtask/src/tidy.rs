@@ -7,6 +7,7 @@ mod architecture;
 mod crates;
 mod forbidden_text;
 mod lock;
+mod retired_phrases;
 mod sources;
 
 use std::fmt::{self, Display};
@@ -93,6 +94,11 @@ pub const RULES: &[Rule] = &[
         name: "untracked remarks",
         instead: "do it now, delete the remark, or name the issue in brackets: `(#12)`",
         find: forbidden_text::untracked_remarks,
+    },
+    Rule {
+        name: "retired phrases",
+        instead: "use the plain words beside it; a phrase that new users stumbled over does not come back",
+        find: retired_phrases::retired_phrases,
     },
     Rule {
         name: "lock file",
