@@ -59,6 +59,9 @@ pub async fn connect(path: &Path, ours: &Hello) -> Result<Option<Socket>, Error>
             connect_in_turn(path).await.map_err(|error| unreachable(path, error))?
         }
         Err(error) if is_not_listening(&error) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(not_permitted(path));
+        }
         Err(error) => return Err(unreachable(path, error)),
     };
     let (input, output) = stream.into_split();
@@ -150,6 +153,13 @@ impl Handle for Socket {
 fn is_not_listening(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory | ConnectionRefused)
+}
+
+/// Nothing was sent, and whether a daemon runs there is unknown.
+fn not_permitted(path: &Path) -> Error {
+    let folder = path.parent().unwrap_or(path).display();
+    Error::new(Code::ReadOnly, format!("you have no permission to use the data directory `{folder}`"))
+        .hint("run the command as the user it belongs to, or choose another directory with `--data DIR`; nothing was changed")
 }
 
 fn unreachable(path: &Path, error: impl std::fmt::Display) -> Error {
