@@ -2,7 +2,7 @@
 //!
 //! Past slots are explained by the schedule at the time of their decision, not by the current one.
 
-use api::{Disposition, Error, Explained, Serve, Why};
+use api::{Disposition, Error, Explained, Serve, StartObstacle, Why};
 use calendar::Calendar;
 use kernel::progress::{Progress, Status};
 use kernel::run::Run;
@@ -40,9 +40,13 @@ impl Serve<Why> for Engine {
                     trigger::parse_instant(&text, explainer.calendar().map(Calendar::zone))?;
                 Some(Timestamp::from_micros(at_us))
             }
-            None => self.last_slot(&id).await?.or(progress.next_fire.slot),
+            None => self.last_slot(&id).await?,
         };
-        let Some(at) = at else { return Ok(explainer.no_slots()) };
+        let Some(at) = at else {
+            let last_run = self.last_run(progress).await?;
+            let explained = explainer.nothing_was_due(last_run.as_ref());
+            return self.name_obstacle(explained, progress).await;
+        };
         let covering = self.slot_covering(&id, at).await?;
         let backfilled = self.load_slot(&slot::backfill_key(&id, at)).await?;
         let (own, range) = match covering {
@@ -53,15 +57,48 @@ impl Serve<Why> for Engine {
         };
         let own = self.with_run(own).await?;
         let backfilled = self.with_run(backfilled).await?;
-        Ok(match (own, backfilled) {
+        let explained = match (own, backfilled) {
             (Some(own), backfilled) => explainer.decided(at, &own, backfilled.as_ref()),
             (None, Some(backfilled)) => explainer.decided(at, &backfilled, None),
             (None, None) => explainer.no_slot(at, range.as_ref()),
-        })
+        };
+        self.name_obstacle(explained, progress).await
     }
 }
 
 impl Engine {
+    /// Adds what keeps every run from starting, if this slot or the run before it may wait for that.
+    async fn name_obstacle(
+        &self,
+        explained: Explained,
+        progress: &Progress,
+    ) -> Result<Explained, Error> {
+        use Disposition::{Buffered, Fired, SkippedOverlap, Upcoming};
+        let may_wait = match progress.status {
+            Status::Active => {
+                [Buffered, Fired, SkippedOverlap, Upcoming].contains(&explained.disposition)
+            }
+            Status::Paused(_) | Status::Removed => false,
+        };
+        let obstacle = if may_wait { self.start_obstacle().await? } else { None };
+        let obstacle = match obstacle {
+            Some(StartObstacle::Frozen) => {
+                "Midwatch is frozen, so no run starts before it is thawed"
+            }
+            Some(StartObstacle::NoDaemon) => "no daemon is running, so no run starts",
+            Some(StartObstacle::Stopping) => "the daemon is stopping, so no run starts",
+            None => return Ok(explained),
+        };
+        let sentence = format!("{}; {obstacle}", explained.sentence);
+        Ok(Explained { sentence, ..explained })
+    }
+
+    async fn last_run(&self, progress: &Progress) -> Result<Option<Run>, Error> {
+        let Some(last) = &progress.last_run else { return Ok(None) };
+        let rows = self.transactions.load(&[(Noun::Run, last.id.to_string())]).await?;
+        Ok(rows.get::<Run>(&last.id).cloned())
+    }
+
     /// The last slot that was decided.
     async fn last_slot(&self, id: &ScheduleId) -> Result<Option<Timestamp>, Error> {
         let noun = Noun::Slot.name();
@@ -249,13 +286,32 @@ impl Explainer<'_> {
         }
     }
 
-    /// Explains a schedule that has had no slot and has none ahead.
-    fn no_slots(&self) -> Explained {
-        let sentence = match &self.current {
-            Some(current) => format!("the schedule was not triggered yet: {}", current.describe),
-            None => "the schedule was removed, and never had a slot".to_owned(),
+    /// Explains a schedule that has had no slot. Its last run, if there is one, was started by hand.
+    fn nothing_was_due(&self, last_run: Option<&Run>) -> Explained {
+        let next = self.progress.next_fire.slot;
+        let (disposition, sentence) = match (&self.current, next) {
+            (None, _) => {
+                (Disposition::NoSlot, "the schedule was removed, and never had a slot".to_owned())
+            }
+            (Some(current), None) => (
+                Disposition::NoSlot,
+                format!("the schedule was not triggered yet: {}", current.describe),
+            ),
+            (Some(_), Some(next)) => {
+                let paused = match self.progress.status {
+                    Status::Paused(_) => ", but the schedule is paused",
+                    Status::Active | Status::Removed => "",
+                };
+                let sentence = format!("nothing was due yet; next due {}{paused}", rfc3339(next));
+                (Disposition::Upcoming, sentence)
+            }
         };
-        self.explained(self.progress.decided_until, Disposition::NoSlot, sentence)
+        let by_hand = last_run.zip(self.progress.last_run.as_ref()).map(|(run, last)| {
+            let at = rfc3339(run.queued_at);
+            format!("; run {} was started by hand at {at}: {}", last.id, run.summary())
+        });
+        let sentence = sentence + &by_hand.unwrap_or_default();
+        self.explained(next.unwrap_or(self.progress.decided_until), disposition, sentence)
     }
 
     fn explained(&self, at: Timestamp, disposition: Disposition, sentence: String) -> Explained {

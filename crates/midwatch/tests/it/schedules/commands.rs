@@ -228,8 +228,8 @@ fn schedules_are_listed_in_pages_and_shown() {
     let shown = world.json(&["schedule", "show", &id]);
     assert_eq!(shown["schedule"]["name"], "standup");
     assert_eq!(shown["next"].as_array().unwrap().len(), 5, "{shown}");
-    let fenced = "\n\nprompt (not written by Midwatch, shown unchanged)\n  | What changed?\n";
-    assert!(world.ok(&["schedule", "show", &id]).ends_with(fenced));
+    let fenced = "\n\nprompt (not written by Midwatch, shown unchanged)\n  | What changed?\n\n";
+    assert!(world.ok(&["schedule", "show", &id]).contains(fenced));
 }
 
 /// Invisible and bidirectional characters are escaped wherever they are printed.
@@ -254,7 +254,7 @@ fn deceptive_characters_are_escaped() {
     }
     assert!(world.ok(&["schedule", "list"]).contains("x\\u{200b}\\u{e0041}y"));
     let shown = world.ok(&["schedule", "show", &id]);
-    assert!(shown.ends_with("\n  | read \\u{202e}txt.exe\\u{2066}\n"), "{shown}");
+    assert!(shown.contains("\n  | read \\u{202e}txt.exe\\u{2066}\n\n"), "{shown}");
     let refused = ["schedule", "edit", &id, "--name", "a\u{202e}b"];
     assert!(world.refused(&refused, "invalid_input", 2).contains("printable"));
     assert_eq!(world.json(&["schedule", "show", &id])["schedule"]["name"], name);
@@ -403,13 +403,44 @@ fn why_reports_an_upcoming_slot() {
         (&json!(id), &json!("upcoming")),
         "{upcoming}"
     );
-    assert_eq!(world.ok(&["why", &id]), format!("{}\n", text(&upcoming["sentence"])));
     let slot = text(&world.json(&["schedule", "show", &id])["next"][0]);
     assert_eq!(upcoming["slot"], json!(slot));
-    assert_eq!(world.json(&["why", &id, "--at", &slot]), upcoming);
+    let at_slot = world.json(&["why", &id, "--at", &slot]);
+    assert_eq!((&at_slot["slot"], &at_slot["disposition"]), (&json!(slot), &json!("upcoming")));
+    assert_eq!(
+        text(&upcoming["sentence"]),
+        format!("nothing was due yet; next due {slot}; no daemon is running, so no run starts")
+    );
+    let shown = world.ok(&["why", &id]);
+    assert!(shown.starts_with("nothing was due yet; next due "), "{shown}");
+    assert!(!shown.contains(&slot) && shown.ends_with("\ntimes are UTC\n"), "{shown}");
     assert!(text(&upcoming["wall"]).contains("T09:30:00+0"), "{upcoming}");
     let none = world.json(&["why", &id, "--at", "2020-01-01T12:00:00Z"]);
     assert_eq!(none["disposition"], "none", "{none}");
+}
+
+#[test]
+fn why_names_the_last_run_by_hand_and_a_freeze() {
+    let world = world();
+    world.ok(&["agent", "add", "fails", "--backend", "command", "--", "/bin/sh", "-c", "exit 3"]);
+    let flags = ["--daily", "03:00", "--tz", "UTC", "--attempts", "1"];
+    let id = world.add_schedule(
+        &[&["--name", "backup"], &flags[..], &["--agent", "fails", "--prompt", "x"]].concat(),
+    );
+    let daemon = world.up();
+    let run = world.start_run(&id);
+    world.wait_for_state(&run, "failed");
+    let sentence = text(&world.json(&["why", "backup"])["sentence"]);
+    assert!(sentence.starts_with("nothing was due yet; next due "), "{sentence}");
+    assert!(sentence.contains(&format!("; run {run} was started by hand at ")), "{sentence}");
+    assert!(sentence.ends_with(": it failed: the program exited with code 3"), "{sentence}");
+    world.ok(&["freeze"]);
+    let sentence = text(&world.json(&["why", "backup"])["sentence"]);
+    assert!(
+        sentence.ends_with("; Midwatch is frozen, so no run starts before it is thawed"),
+        "{sentence}"
+    );
+    drop(daemon);
 }
 
 /// Commands return the same with and without a daemon.
