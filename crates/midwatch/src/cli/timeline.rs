@@ -29,7 +29,7 @@ const TEXT_COLUMNS_MIN: usize = 24;
 
 /// Show everything that happened, one line each, oldest first
 ///
-/// It is made from the ledger. `midwatch ledger tail` shows the same events exactly. With `--json` each line is one
+/// It is made from the ledger. `midwatch ledger tail` shows the same events with their facts. With `--json` each line is one
 /// document.
 #[derive(Debug, Args)]
 pub(super) struct Timeline {

@@ -1,10 +1,11 @@
 //! `midwatch ledger …`
 
 mod checkpoint;
+pub(super) mod event_text;
 mod export;
 mod rebuild;
 mod restore;
-pub(super) mod tail;
+mod tail;
 mod verify;
 
 use std::process::ExitCode;
