@@ -95,7 +95,7 @@ fn render(verified: &Verified) -> String {
         }
     };
     format!(
-        "ok: restored {} and {outputs} on trial, written by version {version} at {created_at}{keys}{}",
+        "ok: a trial restore has {} and {outputs}; written by version {version} at {created_at}{keys}{}",
         entries(*count),
         render_caveats(caveats)
     )

@@ -12,7 +12,7 @@ use super::trigger::{TRIGGERS, Trigger};
 use super::upcoming::{upcoming, when};
 use super::{add_file, limits, name_and_id};
 use crate::access::send;
-use crate::cli::support::render::{pairs, paragraphs, warnings};
+use crate::cli::support::render::{fitted_pairs, paragraphs, warnings};
 use crate::cli::support::table::{shortened, table, whole};
 use crate::context::Context;
 use crate::view::View;
@@ -108,7 +108,7 @@ fn render(answer: &ScheduleAdded, view: &View) -> String {
         (false, true, status) => format!("already exists and is {status}; {UNCHANGED}"),
     };
     let policy = match (policy, dry_run) {
-        (Some(preview), true) => pairs(policy_rows(preview)),
+        (Some(preview), true) => fitted_pairs(view, policy_rows(preview)),
         (Some(preview), false) if !preview.by_itself => preview.sentence.clone(),
         (Some(_) | None, _) => String::new(),
     };
