@@ -85,8 +85,16 @@ impl View {
         }
     }
 
-    /// A sentence with its RFC 3339 instants as the reader's clock shows them.
+    /// A sentence with its RFC 3339 instants as the reader's clock shows them. Commands in backticks keep theirs.
     pub fn localize(&self, sentence: &str) -> String {
+        let parts = sentence.split('`').enumerate().map(|(index, part)| match index % 2 {
+            0 => self.localize_instants(part),
+            _ => part.to_owned(),
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
+
+    fn localize_instants(&self, sentence: &str) -> String {
         let is_part = |c: char| c.is_ascii_alphanumeric() || "-:.+".contains(c);
         let mut text = String::new();
         let mut rest = sentence;
@@ -203,6 +211,7 @@ mod tests {
                 "next due 29 Mar 13:30:00; run run_2026 failed: exit 1",
             ),
             ("at 2026-03-28T12:00:00Z: größe 5.", "at 28 Mar 13:00:00: größe 5."),
+            ("`--since 2026-03-28T12:00:00Z` goes on", "`--since 2026-03-28T12:00:00Z` goes on"),
         ] {
             assert_eq!(berlin().localize(sentence), expected);
         }
