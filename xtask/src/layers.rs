@@ -85,7 +85,7 @@ pub const LAYERS: &[Layer] = &[
     edge("runtime", &["agents", "api", "calendar", "files", "kernel", "ledger", "policy", "store"]),
     edge("transport", &["api"]),
     edge("mcp", &["api", "compat"]),
-    edge("gateway", &["api", "mcp"]),
+    edge("gateway", &["api", "calendar", "mcp"]),
     edge(
         "midwatch",
         &[

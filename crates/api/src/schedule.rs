@@ -349,7 +349,7 @@ pub struct EventPublish {
     pub id: Option<String>,
 }
 
-/// Lists schedules.
+/// Lists schedules, the next due first; those that are not due come last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScheduleList {
@@ -360,6 +360,9 @@ pub struct ScheduleList {
     pub limit: Option<u32>,
     /// The `cursor` of the previous page.
     pub cursor: Option<String>,
+    /// Sort by id. Each schedule is then listed once, even if schedules fire or change between two pages.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub by_id: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -4,16 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use calendar::{CivilTime, Zone, format_instant, parse_instant};
+use calendar::{CivilTime, Zone, format_instant, parse_instant, relative};
 use runtime::{Clock, SystemClock};
 
 /// Columns of a line if neither `COLUMNS` nor a terminal says how many there are.
 const WIDTH_DEFAULT: usize = 80;
 /// The narrowest layout; a narrower terminal breaks lines itself.
 const WIDTH_MIN: usize = 40;
-const SECOND_US: i64 = 1_000_000;
-/// In seconds, largest first.
-const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
@@ -115,12 +112,7 @@ impl View {
 
     /// How far an instant is from now: `5m ago`, `in 3h20m`, `now`.
     pub fn relative(&self, instant: &str) -> String {
-        let Ok(at_us) = parse_instant(instant, None) else { return String::new() };
-        match at_us - self.now_us {
-            away if away.abs() < SECOND_US => "now".to_owned(),
-            away if 0 <= away => format!("in {}", distance(away)),
-            away => format!("{} ago", distance(away.saturating_neg())),
-        }
+        parse_instant(instant, None).map_or(String::new(), |at_us| relative(at_us, self.now_us))
     }
 
     /// Both: `18 Nov 03:00:00 (5m ago)`.
@@ -140,23 +132,6 @@ impl View {
     pub fn zone_name(&self) -> &'static str {
         self.zone.as_ref().map_or("UTC", Zone::name)
     }
-}
-
-/// A span in its two largest units.
-pub fn distance(us: i64) -> String {
-    let seconds = us / SECOND_US;
-    let Some(first) = UNITS.iter().position(|(_, unit)| *unit <= seconds) else {
-        return "under 1s".to_owned();
-    };
-    let mut rest = seconds;
-    let mut text = String::new();
-    for (name, unit) in UNITS.iter().skip(first).take(2) {
-        if *unit <= rest {
-            text.push_str(&format!("{}{name}", rest / unit));
-        }
-        rest %= unit;
-    }
-    text
 }
 
 fn width(environment: &BTreeMap<String, String>) -> usize {
@@ -234,23 +209,5 @@ mod tests {
         assert_eq!((view.width, view.zone_name()), (60, "Asia/Tokyo"));
         assert_eq!(View::new(&environment(&[("COLUMNS", "1")]), true, 0).width, WIDTH_MIN);
         assert_eq!(local_zone(&environment(&[("TZ", "Mars/Olympus")])).name(), "UTC");
-    }
-
-    #[test]
-    fn distance_has_the_two_largest_units() {
-        for (seconds, expected) in [
-            (1, "1s"),
-            (59, "59s"),
-            (60, "1m"),
-            (3599, "59m59s"),
-            (3600, "1h"),
-            (3601, "1h"),
-            (86_399, "23h59m"),
-            (86_400, "1d"),
-            (86_400 * 14_610 + 7200, "14610d2h"),
-        ] {
-            assert_eq!(distance(seconds * SECOND_US), expected);
-        }
-        assert_eq!(distance(SECOND_US - 1), "under 1s");
     }
 }

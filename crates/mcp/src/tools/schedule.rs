@@ -38,9 +38,10 @@ pub(super) const TOOLS: &[Tool] = &[
         "schedule_list",
         Toolset::Schedule,
         "schedule list",
-        "List schedules with a few fields of each. For all fields of one, use schedule_get.",
+        "List schedules with a few fields of each, the next due first. For all fields of one, use schedule_get.",
         &[("schedules", Objects), ("cursor", Cursor)],
     )
+    .without(&["by_id"])
     .paged(&[
         "id",
         "name",

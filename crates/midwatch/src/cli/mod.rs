@@ -34,6 +34,7 @@ mod why;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -194,6 +195,9 @@ fn dispatch(cli: Cli, typed: Vec<String>, output: Output) -> Result<ExitCode, Er
     // Files that are created from here on are private to this user.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let context = context(&cli, typed, output)?;
+    if is_look(&cli.command) && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        context.set_look();
+    }
     let is_daemon = match &cli.command {
         Command::Promptyoself(promptyoself) => promptyoself.may_run_daemon(),
         command => matches!(command, Command::Up(_) | Command::Demo),
@@ -206,6 +210,38 @@ fn dispatch(cli: Cli, typed: Vec<String>, output: Output) -> Result<ExitCode, Er
     let runtime = runtime.worker_threads(worker_threads()).enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(Code::Failed, error))?;
     runtime.block_on(run_command(&context, cli.command))
+}
+
+/// Whether a person who runs this command at a terminal looks at the installation, which keeps the lease from expiring.
+/// A command that stays could run long after they have left; one that agents run, too, says nothing about a person.
+fn is_look(command: &Command) -> bool {
+    match command {
+        Command::Up(_) | Command::Demo | Command::Mcp(_) | Command::Promptyoself(_) => false,
+        // It renews the lease itself.
+        Command::Lease(_) => false,
+        Command::Timeline(timeline) => !timeline.follows(),
+        Command::Run(command) => !command.follows(),
+        Command::Ledger(command) => !command.follows(),
+        Command::Stop(_)
+        | Command::Status(_)
+        | Command::Doctor
+        | Command::Agent(_)
+        | Command::Schedule(_)
+        | Command::Approval(_)
+        | Command::Freeze(_)
+        | Command::Thaw(_)
+        | Command::Policy(_)
+        | Command::Token(_)
+        | Command::Notice(_)
+        | Command::Event(_)
+        | Command::Why(_)
+        | Command::Backup(_)
+        | Command::Cleanup(_)
+        | Command::Store(_)
+        | Command::Config(_)
+        | Command::Completions(_)
+        | Command::Man(_) => true,
+    }
 }
 
 fn context(cli: &Cli, typed: Vec<String>, output: Output) -> Result<Context, Error> {
@@ -265,4 +301,36 @@ fn worker_threads() -> usize {
 /// The definition of all commands, for generated help and pages.
 pub fn definition() -> clap::Command {
     Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_that_end_with_their_answer_are_a_look() {
+        for (line, expected) in [
+            ("status", true),
+            ("status --json", true),
+            ("run list", true),
+            ("run show run_1", true),
+            ("schedule list", true),
+            ("timeline", true),
+            ("ledger tail", true),
+            ("approval show apr_1", true),
+            ("why news", true),
+            ("run watch run_1", false),
+            ("timeline --follow", false),
+            ("ledger tail -f", false),
+            ("up", false),
+            ("demo", false),
+            ("mcp", false),
+            ("promptyoself list", false),
+            ("lease renew", false),
+        ] {
+            let arguments = std::iter::once("midwatch").chain(line.split(' '));
+            let cli = Cli::try_parse_from(arguments).unwrap();
+            assert_eq!(is_look(&cli.command), expected, "{line}");
+        }
+    }
 }

@@ -44,6 +44,13 @@ pub(super) struct Timeline {
     all: bool,
 }
 
+impl Timeline {
+    /// Whether it stays until it is interrupted.
+    pub(super) fn follows(&self) -> bool {
+        self.follow
+    }
+}
+
 pub(super) async fn run(context: &Context, args: Timeline) -> Result<ExitCode, Error> {
     let Timeline { follow: follows, since, all } = args;
     let since = since.map(|since| with_offset(since, &context.view));

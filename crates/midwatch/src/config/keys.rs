@@ -80,8 +80,8 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         name: "lease",
-        doc: "How long Midwatch runs without a human. Deciding an approval and `midwatch \
-              lease renew` renew the lease.",
+        doc: "How long Midwatch runs without a human. A command that you run in a terminal, \
+              the page of an approval and `midwatch lease renew` renew the lease.",
         is_reloadable: true,
     },
     Section {

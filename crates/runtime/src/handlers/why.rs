@@ -4,8 +4,8 @@
 
 use api::{Disposition, Error, Explained, Serve, StartObstacle, Why};
 use calendar::Calendar;
-use kernel::progress::{Progress, Status};
-use kernel::run::Run;
+use kernel::progress::{LastRun, Progress, Status};
+use kernel::run::{Origin, Run};
 use kernel::schedule::Schedule;
 use kernel::slot::{self, Slot, SlotOutcome};
 use kernel::{Noun, ScheduleId, Timestamp};
@@ -14,6 +14,7 @@ use store::{Item, Newest};
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::ids::schedule_id;
+use crate::commit::rows::row_key;
 use crate::engine::Engine;
 use crate::errors;
 use crate::schedule::trigger;
@@ -34,17 +35,19 @@ impl Serve<Why> for Engine {
         let current =
             rows.get::<Schedule>(&id).map(|it| CurrentSchedule::of(it, progress)).transpose()?;
         let explainer = Explainer { id: &id, progress, current };
+        let asks_for_last = request.at.is_none();
         let at = match request.at {
             Some(text) => {
                 let at_us =
                     trigger::parse_instant(&text, explainer.calendar().map(Calendar::zone))?;
                 Some(Timestamp::from_micros(at_us))
             }
-            None => self.last_slot(&id).await?,
+            None => self.last_slot(&id).await?.or(progress.next_fire.slot),
         };
         let Some(at) = at else {
-            let last_run = self.last_run(progress).await?;
-            let explained = explainer.nothing_was_due(last_run.as_ref());
+            let explained = explainer.no_slots();
+            let by_hand = self.last_manual_run(progress).await?.unwrap_or_default();
+            let explained = Explained { sentence: explained.sentence + &by_hand, ..explained };
             return self.name_obstacle(explained, progress).await;
         };
         let covering = self.slot_covering(&id, at).await?;
@@ -57,11 +60,15 @@ impl Serve<Why> for Engine {
         };
         let own = self.with_run(own).await?;
         let backfilled = self.with_run(backfilled).await?;
-        let explained = match (own, backfilled) {
+        let mut explained = match (own, backfilled) {
             (Some(own), backfilled) => explainer.decided(at, &own, backfilled.as_ref()),
             (None, Some(backfilled)) => explainer.decided(at, &backfilled, None),
+            (None, None) if asks_for_last => explainer.nothing_due(at),
             (None, None) => explainer.no_slot(at, range.as_ref()),
         };
+        if asks_for_last && let Some(by_hand) = self.last_manual_run(progress).await? {
+            explained.sentence.push_str(&by_hand);
+        }
         self.name_obstacle(explained, progress).await
     }
 }
@@ -93,12 +100,6 @@ impl Engine {
         Ok(Explained { sentence, ..explained })
     }
 
-    async fn last_run(&self, progress: &Progress) -> Result<Option<Run>, Error> {
-        let Some(last) = &progress.last_run else { return Ok(None) };
-        let rows = self.transactions.load(&[(Noun::Run, last.id.to_string())]).await?;
-        Ok(rows.get::<Run>(&last.id).cloned())
-    }
-
     /// The last slot that was decided.
     async fn last_slot(&self, id: &ScheduleId) -> Result<Option<Timestamp>, Error> {
         let noun = Noun::Slot.name();
@@ -109,6 +110,14 @@ impl Engine {
         let found = found.map_err(errors::store)?;
         let slot = found.first().map(|item| decode_slot(id, item)).transpose()?.flatten();
         Ok(slot.map(|slot| slot.last))
+    }
+
+    /// What became of the schedule's last run, if a person started it: it belongs to no slot.
+    async fn last_manual_run(&self, progress: &Progress) -> Result<Option<String>, Error> {
+        let Some(LastRun { id, .. }) = &progress.last_run else { return Ok(None) };
+        let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
+        let run = rows.get::<Run>(id).filter(|run| run.origin == Origin::Manual);
+        Ok(run.map(|run| format!("; run {id} was started by hand: {}", run.summary())))
     }
 
     /// The stored range of slots that covers an instant.
@@ -227,6 +236,18 @@ impl Explainer<'_> {
         }
     }
 
+    /// Explains a schedule that has had no slot, by its next one.
+    fn nothing_due(&self, next: Timestamp) -> Explained {
+        let explained = self.no_slot(next, None);
+        match (explained.disposition, &self.progress.status) {
+            (Disposition::Upcoming, Status::Active) => {
+                let sentence = format!("nothing was due yet; next due {}", explained.slot);
+                Explained { sentence, ..explained }
+            }
+            _ => explained,
+        }
+    }
+
     /// Explains an instant that is not a stored slot. `range` are stored slots around it.
     fn no_slot(&self, at: Timestamp, range: Option<&Slot>) -> Explained {
         let (disposition, sentence) = match (range, &self.current) {
@@ -286,32 +307,13 @@ impl Explainer<'_> {
         }
     }
 
-    /// Explains a schedule that has had no slot. Its last run, if there is one, was started by hand.
-    fn nothing_was_due(&self, last_run: Option<&Run>) -> Explained {
-        let next = self.progress.next_fire.slot;
-        let (disposition, sentence) = match (&self.current, next) {
-            (None, _) => {
-                (Disposition::NoSlot, "the schedule was removed, and never had a slot".to_owned())
-            }
-            (Some(current), None) => (
-                Disposition::NoSlot,
-                format!("the schedule was not triggered yet: {}", current.describe),
-            ),
-            (Some(_), Some(next)) => {
-                let paused = match self.progress.status {
-                    Status::Paused(_) => ", but the schedule is paused",
-                    Status::Active | Status::Removed => "",
-                };
-                let sentence = format!("nothing was due yet; next due {}{paused}", rfc3339(next));
-                (Disposition::Upcoming, sentence)
-            }
+    /// Explains a schedule that has had no slot and has none ahead.
+    fn no_slots(&self) -> Explained {
+        let sentence = match &self.current {
+            Some(current) => format!("the schedule was not triggered yet: {}", current.describe),
+            None => "the schedule was removed, and never had a slot".to_owned(),
         };
-        let by_hand = last_run.zip(self.progress.last_run.as_ref()).map(|(run, last)| {
-            let at = rfc3339(run.queued_at);
-            format!("; run {} was started by hand at {at}: {}", last.id, run.summary())
-        });
-        let sentence = sentence + &by_hand.unwrap_or_default();
-        self.explained(next.unwrap_or(self.progress.decided_until), disposition, sentence)
+        self.explained(self.progress.decided_until, Disposition::NoSlot, sentence)
     }
 
     fn explained(&self, at: Timestamp, disposition: Disposition, sentence: String) -> Explained {

@@ -29,6 +29,13 @@ pub(super) enum Command {
     Rebuild(rebuild::Rebuild),
 }
 
+impl Command {
+    /// Whether it stays until it is interrupted.
+    pub(super) fn follows(&self) -> bool {
+        matches!(self, Command::Tail(tail) if tail.follows())
+    }
+}
+
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
     match command {
         Command::Tail(tail) => tail::run(context, tail).await?,

@@ -30,6 +30,12 @@ pub(in crate::cli) struct Tail {
     follow: bool,
 }
 
+impl Tail {
+    pub(super) fn follows(&self) -> bool {
+        self.follow
+    }
+}
+
 fn event_number(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "write the number of an event, or 0 for the beginning")
 }

@@ -23,19 +23,25 @@ const COLUMNS: [Column; 7] = [
     shortened("WHEN", 12).or_left_out(2),
 ];
 
-/// List schedules
+/// List schedules, the next due first
+///
+/// Those that are not due come last: paused ones, ended ones and those that wait for an event. A schedule that fires or
+/// changes between two pages may be on both, or on neither.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct List {
     /// Only schedules for this agent
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+    /// Sort by id: pages then have each schedule once, whatever happens between them
+    #[arg(long)]
+    by_id: bool,
     #[command(flatten)]
     page: Page,
 }
 
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
-    let List { agent, page: Page { limit, cursor } } = list;
-    let answer = send(context, ScheduleList { agent, limit, cursor }).await?;
+    let List { agent, by_id, page: Page { limit, cursor } } = list;
+    let answer = send(context, ScheduleList { agent, limit, cursor, by_id }).await?;
     context.output.show(&answer, |answer| render(answer, &context.view));
     Ok(ExitCode::SUCCESS)
 }

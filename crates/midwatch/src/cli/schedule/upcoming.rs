@@ -1,10 +1,10 @@
 //! The next times of a schedule, in its zone and in the reader's.
 
 use api::{Schedule, ScheduleStatus};
-use calendar::{Zone, parse_instant};
+use calendar::{Zone, distance, parse_instant};
 
 use crate::cli::support::table::{table, whole};
-use crate::view::{View, distance};
+use crate::view::View;
 
 /// A trigger in words, with its zone.
 pub(super) fn when(describe: &str, zone: &str) -> String {

@@ -73,9 +73,13 @@ fn attention(status: &Status, view: &View) -> impl Iterator<Item = Row> {
 
 fn now_and_next(status: &Status, view: &View) -> impl Iterator<Item = Row> {
     let Status { failures, waiting, running, runs, upcoming, authority, .. } = status;
-    let no_failure = match failures.seen {
-        true => format!("nothing since you last looked, {}", view.moment(&failures.since)),
-        false => "nothing in the last 24 hours".to_owned(),
+    let no_failure = match (failures.incomplete, failures.seen) {
+        (true, _) => {
+            "nothing among the newest runs; `midwatch run list --state failed` shows older ones"
+                .to_owned()
+        }
+        (false, true) => format!("nothing since you last looked, {}", view.moment(&failures.since)),
+        (false, false) => "nothing in the last 24 hours".to_owned(),
     };
     let is_frozen_or_expired = lease::attention(authority, view).is_some();
     let rows = [

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use api::{Error, Event, LIST_ITEMS_MAX, LedgerTail, RunShow};
-use calendar::parse_instant;
+use calendar::{distance, parse_instant};
 
 use crate::access::send;
 use crate::context::Context;
 use crate::run_text::schedule_of;
-use crate::view::{View, distance};
+use crate::view::View;
 
 const WAIT_MS: u32 = 20_000;
 

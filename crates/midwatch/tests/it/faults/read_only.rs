@@ -71,7 +71,7 @@ fn missing_permission_is_not_reported_as_an_unreachable_daemon() {
         let outcome = Outcome::from(refused.arg("--json").args(command).output().unwrap());
         check(&outcome, "read_only", world.data().to_str().unwrap());
         let (_, message) = outcome.error();
-        assert!(message.contains("you have no permission"), "{message}");
+        assert!(message.contains("you have no access"), "{message}");
         assert!(message.contains("--data DIR") && !message.contains("may or may not"), "{message}");
     }
     assert_eq!(world.agents(), ["ada"]);

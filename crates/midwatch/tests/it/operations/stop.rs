@@ -1,14 +1,12 @@
 //! Stopping the daemon: what it waits for, what it cuts off, who may stop it, and what its terminal shows.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::support::wait::wait_until;
+use crate::support::terminal::Terminal;
+use crate::support::wait::{wait_for, wait_until};
 use crate::support::world::{PROGRAM, World, daily};
 
 /// Says that it has begun, and works until the file `go` exists.
@@ -131,55 +129,12 @@ fn log_of(world: &World) -> String {
     logs.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
 }
 
-/// A daemon in a terminal of its own.
-struct TerminalDaemon {
-    child: Child,
-    printed: Receiver<String>,
-    text: String,
-}
-
-impl TerminalDaemon {
-    fn start(world: &World) -> TerminalDaemon {
-        let mut command: Command = world.wrapped("script");
-        command.args(["-qefc", &format!("{PROGRAM} up"), "/dev/null"]).env("TERM", "dumb");
-        command.env("MIDWATCH_LOG_LEVEL", "error");
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut stdout = child.stdout.take().unwrap();
-        let (sender, printed) = channel();
-        thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = stdout.read(&mut bytes) {
-                let _ = sender.send(String::from_utf8_lossy(&bytes[..count]).into_owned());
-            }
-        });
-        TerminalDaemon { child, printed, text: String::new() }
-    }
-
-    fn wait_for(&mut self, expected: &str) {
-        wait_until(|| {
-            self.text.extend(self.printed.try_iter());
-            self.text.contains(expected)
-        });
-    }
-
-    fn press_ctrl_c(&mut self) {
-        self.child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
-    }
-}
-
-impl Drop for TerminalDaemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn terminal_of_the_daemon_shows_runs_and_what_a_stop_waits_for() {
     let (world, schedule) = with_slow_agent();
     world.ok(&["agent", "add", "bob", "--backend", "command", "--", "sh", "-c", "exit 3"]);
     let failing = world.add_daily("failing", "bob", "go");
-    let mut daemon = TerminalDaemon::start(&world);
+    let mut daemon = Terminal::start(&world, &["up"]);
     daemon.wait_for("ready: midwatch");
     assert!(daemon.text.starts_with("ready"), "{:?}", daemon.text);
     world.start_run(&failing);
@@ -194,6 +149,57 @@ fn terminal_of_the_daemon_shows_runs_and_what_a_stop_waits_for() {
     daemon.press_ctrl_c();
     daemon.wait_for("cut off nightly (unknown): `midwatch run show run_");
     wait_until(|| world.count_events("watch.stopped") == 1);
+}
+
+/// The commands that wait for something say what goes on without them.
+#[test]
+fn ctrl_c_says_what_goes_on() {
+    let (world, schedule) = with_slow_agent();
+    let daemon = world.up();
+    let run = world.start_run(&schedule);
+    wait_until_begun(&world);
+    let mut watch = Terminal::start(&world, &["run", "watch", &run]);
+    watch.wait_for("running");
+    watch.press_ctrl_c();
+    let (code, text) = watch.wait();
+    assert_eq!(code, Some(130), "{text}");
+    let expected = format!(
+        "the run goes on without you: `midwatch run watch {run}` follows it again, `midwatch run cancel {run}` \
+         stops it"
+    );
+    assert!(text.contains(&expected), "{text}");
+    assert_eq!(world.show_run(&run)["state"], "running");
+    let_go(&world);
+    world.wait_for_state(&run, "done");
+
+    // A test of an agent goes on in the daemon, and ends with a command that makes it itself.
+    for (has_daemon, expected) in [
+        (true, "the test goes on in the daemon; its result is not shown"),
+        (false, "the test was stopped, and its program with it"),
+    ] {
+        for file in ["work.begun", "work.go"] {
+            let _ = fs::remove_file(world.root().join(file));
+        }
+        if !has_daemon {
+            world.ok(&["stop"]);
+        }
+        let mut test = Terminal::start(&world, &["agent", "test", "ada"]);
+        wait_until_begun(&world);
+        let pid = wait_for(|| {
+            let pid = fs::read_to_string(world.root().join("work.begun")).unwrap();
+            (!pid.trim().is_empty()).then(|| pid.trim().to_owned())
+        });
+        test.press_ctrl_c();
+        let (code, text) = test.wait();
+        assert_eq!(code, Some(130), "{text}");
+        assert!(text.contains(expected), "{text}");
+        if has_daemon {
+            assert!(fs::exists(format!("/proc/{pid}")).unwrap(), "the program has ended");
+            let_go(&world);
+        }
+        wait_until(|| !fs::exists(format!("/proc/{pid}")).unwrap());
+    }
+    drop(daemon);
 }
 
 /// A run that cannot start says why, and which command helps.

@@ -8,6 +8,7 @@ pub(crate) mod mcp_stdio;
 pub(crate) mod rules;
 #[path = "../../../../agents/tests/it/stand_in.rs"]
 pub(crate) mod stand_in;
+pub(crate) mod terminal;
 pub(crate) mod transcript;
 pub(crate) mod wait;
 pub(crate) mod world;

@@ -25,15 +25,18 @@ mod systemd_files;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use api::{Code, Error};
+use api::{Code, Error, StatusShow};
 use clap::{Args, ValueEnum};
 use compat::import::systemd::{self, TimerOptions};
 use compat::import::{Entry, Users};
 use kernel::Timestamp;
 use kernel::agent::AgentName;
 
+use crate::access::send;
 use crate::cli::support::NOTHING_TO_DO;
+use crate::cli::support::lease::{configured_terms, terms};
 use crate::context::Context;
+use crate::output::Format;
 use agent_runtimes::RuntimeSource;
 use compare::{Comparison, compare};
 use crontab_entries::{CrontabContext, shell_agent_hint};
@@ -136,7 +139,15 @@ pub(super) async fn run(
         true => Report::of_dry_run(context, comparison),
         false => apply(context, comparison).await?,
     };
-    context.output.show(&report, |report| render::report(report, &context.view));
+    let lease = match (report.added, context.output.format) {
+        (0, _) | (_, Format::Json) => None,
+        (_, Format::Human) => match send(context, StatusShow {}).await {
+            Ok(status) => terms(&status.authority.lease),
+            // A dry run may come before there is an installation.
+            Err(_) => configured_terms(context),
+        },
+    };
+    context.output.show(&report, |report| render::report(report, lease.as_deref(), &context.view));
     match report.added + report.unchanged {
         0 => Ok(ExitCode::from(NOTHING_TO_DO)),
         _ => Ok(ExitCode::SUCCESS),

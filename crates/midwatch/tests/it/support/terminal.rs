@@ -1,0 +1,74 @@
+//! A command in a terminal of its own, as a person runs it.
+
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use crate::support::wait::{wait_for, wait_until};
+use crate::support::world::{PROGRAM, World};
+
+pub(crate) struct Terminal {
+    child: Child,
+    printed: Receiver<String>,
+    /// What it has shown so far, as far as it was waited for.
+    pub(crate) text: String,
+}
+
+impl Terminal {
+    /// Starts `midwatch` with these arguments.
+    pub(crate) fn start(world: &World, arguments: &[&str]) -> Terminal {
+        let mut command = world.wrapped("script");
+        command.args(["-qefc", &command_line(arguments), "/dev/null"]).env("TERM", "dumb");
+        command.env("MIDWATCH_LOG_LEVEL", "error");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let (sender, printed) = channel();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = stdout.read(&mut bytes) {
+                let _ = sender.send(String::from_utf8_lossy(&bytes[..count]).into_owned());
+            }
+        });
+        Terminal { child, printed, text: String::new() }
+    }
+
+    /// Runs a command to its end, which must be a success. Returns what it has shown.
+    pub(crate) fn run(world: &World, arguments: &[&str]) -> String {
+        let (code, text) = Terminal::start(world, arguments).wait();
+        assert_eq!(code, Some(0), "{arguments:?}: {text}");
+        text
+    }
+
+    pub(crate) fn wait_for(&mut self, expected: &str) {
+        wait_until(|| {
+            self.text.extend(self.printed.try_iter());
+            self.text.contains(expected)
+        });
+    }
+
+    /// Waits until the command ends. Returns its exit code and all that it has shown.
+    pub(crate) fn wait(mut self) -> (Option<i32>, String) {
+        let status = wait_for(|| self.child.try_wait().unwrap());
+        self.text.extend(self.printed.iter());
+        (status.code(), std::mem::take(&mut self.text))
+    }
+
+    pub(crate) fn press_ctrl_c(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program and its arguments, for a shell.
+fn command_line(arguments: &[&str]) -> String {
+    let quoted = |word: &&str| format!("'{}'", word.replace('\'', r"'\''"));
+    let words: Vec<String> = [&[PROGRAM], arguments].concat().iter().map(quoted).collect();
+    words.join(" ")
+}
