@@ -106,13 +106,13 @@ impl Feed for Lines<'_> {
     }
 
     fn take(&mut self, page: Page) -> ControlFlow<()> {
+        self.has_lines |= !page.lines.is_empty();
         for line in &page.lines {
             if self.output.show_line(line, |line| render(line, self.view)).is_err() {
                 // Stdout is closed.
                 return ControlFlow::Break(());
             }
         }
-        self.has_lines |= !page.lines.is_empty();
         self.request.after = Some(page.cursor);
         ControlFlow::Continue(())
     }
