@@ -21,12 +21,20 @@ pub struct View {
     pub now_us: i64,
     /// The zone of the reader; `None` shows exact times in UTC.
     zone: Option<Zone>,
+    /// The words of the command after `midwatch`, as the reader typed them.
+    pub arguments: Vec<String>,
 }
 
 impl View {
     pub fn new(environment: &BTreeMap<String, String>, utc: bool, now_us: i64) -> View {
         let zone = (!utc).then(|| local_zone(environment));
-        View { width: width(environment), now_us, zone }
+        View { width: width(environment), now_us, zone, arguments: Vec::new() }
+    }
+
+    /// The same view for the answer to this command.
+    #[must_use]
+    pub fn for_command(self, arguments: impl IntoIterator<Item = String>) -> View {
+        View { arguments: arguments.into_iter().collect(), ..self }
     }
 
     /// The same view at the present time, for a process that prints for long.
@@ -39,7 +47,7 @@ impl View {
     #[cfg(test)]
     pub(crate) fn fixed(width: usize, zone: &str, now: &str) -> View {
         let now_us = parse_instant(now, None).unwrap();
-        View { width, now_us, zone: Some(zone.parse().unwrap()) }
+        View { width, now_us, zone: Some(zone.parse().unwrap()), arguments: Vec::new() }
     }
 
     /// An RFC 3339 instant as the reader's clock shows it: `18 Nov 03:00:00`, with the year if it is another one.
@@ -72,6 +80,34 @@ impl View {
             }
             (None, _) | (_, Err(_)) => instant.to_owned(),
         }
+    }
+
+    /// A sentence with its RFC 3339 instants as the reader's clock shows them. Commands in backticks keep theirs.
+    pub fn localize(&self, sentence: &str) -> String {
+        let parts = sentence.split('`').enumerate().map(|(index, part)| match index % 2 {
+            0 => self.localize_instants(part),
+            _ => part.to_owned(),
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
+
+    fn localize_instants(&self, sentence: &str) -> String {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "-:.+".contains(c);
+        let mut text = String::new();
+        let mut rest = sentence;
+        while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+            let (before, from) = rest.split_at(start);
+            let (word, after) = from.split_at(from.find(|c| !is_part(c)).unwrap_or(from.len()));
+            let instant = word.trim_end_matches(['.', ':']);
+            text.push_str(before);
+            match instant.ends_with('Z') {
+                true => text.push_str(&self.time(instant)),
+                false => text.push_str(instant),
+            }
+            text.push_str(word.strip_prefix(instant).unwrap_or_default());
+            rest = after;
+        }
+        text + rest
     }
 
     /// How far an instant is from now: `5m ago`, `in 3h20m`, `now`.
@@ -134,6 +170,25 @@ mod tests {
             ("not a time", "not a time"),
         ] {
             assert_eq!(berlin().moment(instant), expected);
+        }
+    }
+
+    #[test]
+    fn instants_in_a_sentence_are_local() {
+        for (sentence, expected) in [
+            ("", ""),
+            (
+                "the slot of 2026-03-28T12:00:00Z did not run",
+                "the slot of 28 Mar 13:00:00 did not run",
+            ),
+            (
+                "next due 2026-03-29T11:30:00.25Z; run run_2026 failed: exit 1",
+                "next due 29 Mar 13:30:00; run run_2026 failed: exit 1",
+            ),
+            ("at 2026-03-28T12:00:00Z: größe 5.", "at 28 Mar 13:00:00: größe 5."),
+            ("`--since 2026-03-28T12:00:00Z` goes on", "`--since 2026-03-28T12:00:00Z` goes on"),
+        ] {
+            assert_eq!(berlin().localize(sentence), expected);
         }
     }
 

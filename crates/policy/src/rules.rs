@@ -63,6 +63,22 @@ pub struct Rules {
     home: Vec<String>,
 }
 
+/// What a reason means that is not a rule, in a few words.
+///
+/// ```
+/// assert_eq!(policy::built_in_meaning("@default"), Some("no rule matches"));
+/// assert_eq!(policy::built_in_meaning("baseline/agents"), None);
+/// ```
+pub fn built_in_meaning(reason: &str) -> Option<&'static str> {
+    match reason {
+        DEFAULT => Some("no rule matches"),
+        SYSTEM_PLACE => Some("a system directory or another home"),
+        PROTECTED => Some("a protected path"),
+        TIER_2 => Some("it is external"),
+        _ => None,
+    }
+}
+
 impl Rules {
     /// Loads the baseline of the posture and the rules of all sources, or returns all errors in them.
     /// A source cannot remove a rule of another one.

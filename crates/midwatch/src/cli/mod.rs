@@ -153,6 +153,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let output = Output { format: if wants_json { Format::Json } else { Format::Human } };
     let subcommands = subcommands(&arguments);
     let is_promptyoself = subcommands.first().is_some_and(|name| name == promptyoself::NAME);
+    let typed: Vec<String> =
+        arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) if is_promptyoself && error.use_stderr() => {
@@ -160,7 +162,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(error) => return report(&error, &subcommands, &output),
     };
-    let done = dispatch(cli, output).and_then(|code| output::failed_write().map_or(Ok(code), Err));
+    let done =
+        dispatch(cli, typed, output).and_then(|code| output::failed_write().map_or(Ok(code), Err));
     match done {
         Ok(code) => code,
         Err(error) if is_promptyoself => promptyoself::report_error(&error),
@@ -171,7 +174,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
+fn dispatch(cli: Cli, typed: Vec<String>, output: Output) -> Result<ExitCode, Error> {
     // These need neither a data directory nor a runtime.
     match cli.command {
         Command::Completions(completions) => return Ok(completions::run(&completions, &output)),
@@ -191,7 +194,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     let _ = local_checks::disable_core_dumps();
     // Files that are created from here on are private to this user.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let context = context(&cli, output)?;
+    let context = context(&cli, typed, output)?;
     if is_look(&cli.command) && io::stdin().is_terminal() && io::stdout().is_terminal() {
         context.set_look();
     }
@@ -241,7 +244,7 @@ fn is_look(command: &Command) -> bool {
     }
 }
 
-fn context(cli: &Cli, output: Output) -> Result<Context, Error> {
+fn context(cli: &Cli, typed: Vec<String>, output: Output) -> Result<Context, Error> {
     let mut data = cli.data.clone().or_else(|| environment::path("MIDWATCH_DATA"));
     let config = cli.config.clone().or_else(|| environment::path("MIDWATCH_CONFIG"));
     let mut environment = environment::of_process();
@@ -251,7 +254,7 @@ fn context(cli: &Cli, output: Output) -> Result<Context, Error> {
     }
     let store = cli.store.clone();
     environment.extend(store.map(|url| ("MIDWATCH_STORE_URL".to_owned(), url)));
-    let view = view(cli.utc, &environment);
+    let view = view(cli.utc, &environment).for_command(typed);
     Context::new(data, config, environment, output, view)
 }
 

@@ -12,7 +12,7 @@ use kernel::schedule::{self, Schedule};
 use kernel::token::Token;
 use kernel::tool::ToolCall;
 use kernel::{Actor, ApprovalId, Counter, ScheduleId};
-use policy::{Example, Rules, capability, explain_error};
+use policy::{Example, Rules, built_in_meaning, capability, explain_error};
 
 use crate::authorize::signatures::{hash_plan, is_validly_signed};
 use crate::clock::Time;
@@ -175,7 +175,15 @@ pub(crate) fn decision_sentence(
     decision: &PolicyDecision,
     [allow, ask, deny]: [&str; 3],
 ) -> String {
-    let rules: Vec<String> = decision.rules.iter().map(|it| format!("`{it}`")).collect();
+    let meaning = |name: &str| match name {
+        LEASE_RULE => Some("the lease has expired"),
+        name => built_in_meaning(name),
+    };
+    let rule = |name: &String| match meaning(name) {
+        Some(meaning) => format!("`{name}` ({meaning})"),
+        None => format!("`{name}`"),
+    };
+    let rules: Vec<String> = decision.rules.iter().map(rule).collect();
     let verb = match decision.verdict {
         Verdict::Allow => allow,
         Verdict::Ask => ask,

@@ -106,6 +106,7 @@ pub(crate) fn status_run(id: &RunId, run: &Run, at: Option<Timestamp>) -> Status
         agent: run.agent.as_ref().map(ToString::to_string),
         at: rfc3339(at.unwrap_or(run.queued_at)),
         reason: run.cause.as_ref().map(|cause| cause.code.clone()),
+        message: run.cause.as_ref().map(|cause| cause.message.clone()),
     }
 }
 

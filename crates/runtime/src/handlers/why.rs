@@ -2,7 +2,7 @@
 //!
 //! Past slots are explained by the schedule at the time of their decision, not by the current one.
 
-use api::{Disposition, Error, Explained, Serve, Why};
+use api::{Disposition, Error, Explained, Serve, StartObstacle, Why};
 use calendar::Calendar;
 use kernel::progress::{LastRun, Progress, Status};
 use kernel::run::{Origin, Run};
@@ -47,7 +47,8 @@ impl Serve<Why> for Engine {
         let Some(at) = at else {
             let explained = explainer.no_slots();
             let by_hand = self.last_manual_run(progress).await?.unwrap_or_default();
-            return Ok(Explained { sentence: explained.sentence + &by_hand, ..explained });
+            let explained = Explained { sentence: explained.sentence + &by_hand, ..explained };
+            return self.name_obstacle(explained, progress).await;
         };
         let covering = self.slot_covering(&id, at).await?;
         let backfilled = self.load_slot(&slot::backfill_key(&id, at)).await?;
@@ -68,11 +69,37 @@ impl Serve<Why> for Engine {
         if asks_for_last && let Some(by_hand) = self.last_manual_run(progress).await? {
             explained.sentence.push_str(&by_hand);
         }
-        Ok(explained)
+        self.name_obstacle(explained, progress).await
     }
 }
 
 impl Engine {
+    /// Adds what keeps every run from starting, if this slot or the run before it may wait for that.
+    async fn name_obstacle(
+        &self,
+        explained: Explained,
+        progress: &Progress,
+    ) -> Result<Explained, Error> {
+        use Disposition::{Buffered, Fired, SkippedOverlap, Upcoming};
+        let may_wait = match progress.status {
+            Status::Active => {
+                [Buffered, Fired, SkippedOverlap, Upcoming].contains(&explained.disposition)
+            }
+            Status::Paused(_) | Status::Removed => false,
+        };
+        let obstacle = if may_wait { self.start_obstacle().await? } else { None };
+        let obstacle = match obstacle {
+            Some(StartObstacle::Frozen) => {
+                "Midwatch is frozen, so no run starts before it is thawed"
+            }
+            Some(StartObstacle::NoDaemon) => "no daemon is running, so no run starts",
+            Some(StartObstacle::Stopping) => "the daemon is stopping, so no run starts",
+            None => return Ok(explained),
+        };
+        let sentence = format!("{}; {obstacle}", explained.sentence);
+        Ok(Explained { sentence, ..explained })
+    }
+
     /// The last slot that was decided.
     async fn last_slot(&self, id: &ScheduleId) -> Result<Option<Timestamp>, Error> {
         let noun = Noun::Slot.name();
@@ -212,14 +239,13 @@ impl Explainer<'_> {
     /// Explains a schedule that has had no slot, by its next one.
     fn nothing_due(&self, next: Timestamp) -> Explained {
         let explained = self.no_slot(next, None);
-        let (Disposition::Upcoming, Status::Active, Some(calendar)) =
-            (explained.disposition, &self.progress.status, self.calendar())
-        else {
-            return explained;
-        };
-        let zone = calendar.zone().name();
-        let sentence = format!("nothing was due yet; next due {} ({zone})", explained.wall);
-        Explained { sentence, ..explained }
+        match (explained.disposition, &self.progress.status) {
+            (Disposition::Upcoming, Status::Active) => {
+                let sentence = format!("nothing was due yet; next due {}", explained.slot);
+                Explained { sentence, ..explained }
+            }
+            _ => explained,
+        }
     }
 
     /// Explains an instant that is not a stored slot. `range` are stored slots around it.

@@ -13,6 +13,7 @@ use crate::context::Context;
 /// Register an agent; repeating the same command changes nothing
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Add {
+    /// The name of the agent: up to 64 of a-z, 0-9, `-`, `_` and `.`
     name: String,
     /// The backend: builtin, command, letta, openai, anthropic, webhook or mcp
     #[arg(long, value_name = "KIND")]

@@ -13,6 +13,7 @@ use crate::context::Context;
 /// Change an agent; omitted settings keep their value
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Edit {
+    /// The name of the agent
     name: String,
     /// The new backend
     #[arg(long, value_name = "KIND")]

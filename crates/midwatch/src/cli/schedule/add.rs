@@ -16,7 +16,7 @@ use super::upcoming::{upcoming, when};
 use super::{add_file, limits, name_and_id};
 use crate::access::send;
 use crate::cli::support::lease::terms;
-use crate::cli::support::render::{pairs, paragraphs, warnings};
+use crate::cli::support::render::{fitted_pairs, paragraphs, warnings};
 use crate::cli::support::table::{shortened, table, whole};
 use crate::cli::support::wrap::wrap;
 use crate::context::Context;
@@ -134,7 +134,7 @@ fn render(answer: &ScheduleAdded, view: &View) -> String {
         (false, true, status) => format!("already exists and is {status}; {UNCHANGED}"),
     };
     let policy = match (policy, dry_run) {
-        (Some(preview), true) => pairs(policy_rows(preview)),
+        (Some(preview), true) => fitted_pairs(view, policy_rows(preview)),
         (Some(preview), false) if !preview.by_itself => preview.sentence.clone(),
         (Some(_) | None, _) => String::new(),
     };

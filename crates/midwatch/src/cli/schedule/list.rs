@@ -79,14 +79,15 @@ mod tests {
     #[test]
     fn list_is_a_table_or_says_what_to_do() {
         let schedules = vec![agent_schedule(), paused_tool_schedule()];
-        let view = View::fixed(80, "Europe/Berlin", "2026-03-28T12:00:00Z");
+        let view = View::fixed(80, "Europe/Berlin", "2026-03-28T12:00:00Z")
+            .for_command(["schedule", "list"].map(str::to_owned));
         let cursor = Some("sch_ffffffff".into());
         let text = render(&Schedules { schedules, agent: None, cursor }, &view);
         let expected = [
             "NAME     ID            STATUS  NEXT                     TARGET      WHEN",
             "standup  sch_0a1b2c3d  active  28 Mar 13:30:00  in 30m  agent ada   at 13:30 ev…",
             "look     sch_ffffffff  paused                           tool fs.l…  every hour …",
-            "more: add `--cursor sch_ffffffff`",
+            "more: midwatch schedule list --cursor sch_ffffffff",
             "times are Europe/Berlin",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);

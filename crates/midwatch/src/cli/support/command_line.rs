@@ -64,9 +64,11 @@ pub(in crate::cli) fn report(
 }
 
 fn print(error: &clap::Error, code: u8) -> ExitCode {
-    // A closed stdout is not an error.
-    let _ = error.print();
-    ExitCode::from(code)
+    match error.print() {
+        // A reader that has closed the pipe has what it wanted.
+        Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Ok(()) | Err(_) => ExitCode::from(code),
+    }
 }
 
 /// The parser's error as one line.
