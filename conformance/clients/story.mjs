@@ -34,10 +34,10 @@ export async function run(client) {
     assert(Date.now() < approvalDeadline, 'no approval was requested');
     approval = (await ok(client, 'run_get', { run_id: waitingId })).run.approval_id;
   }
-  const called = await ok(client, 'approval_call_human', { id: approval });
+  const called = await ok(client, 'approval_call_human', { approval_id: approval });
   assert.equal(called.waiting, true);
   assert.deepEqual(client.opened, [called.link]);
-  assert.equal((await ok(client, 'approval_get', { id: approval })).approval.state, 'pending');
+  assert.equal((await ok(client, 'approval_get', { approval_id: approval })).approval.state, 'pending');
   assert.equal((await ok(client, 'run_cancel', { run_id: waitingId })).run.state, 'cancelled');
 
   const uri = `midwatch://schedule/${schedule}`;
@@ -46,7 +46,7 @@ export async function run(client) {
   // Changes before the subscription are not notified, so change it until a notification comes.
   for (let paused = false; !(await hasChanged()); paused = !paused) {
     assert(Date.now() < deadline, 'no notification came');
-    await ok(client, paused ? 'schedule_resume' : 'schedule_pause', { id: schedule });
+    await ok(client, paused ? 'schedule_resume' : 'schedule_pause', { schedule_id: schedule });
   }
 }
 

@@ -36,9 +36,9 @@ async def run(client):
     while not approval:
         assert time.monotonic() < deadline, "no approval was requested"
         approval = (await ok(client, "run_get", {"run_id": waiting_id}))["run"].get("approval_id")
-    called = await ok(client, "approval_call_human", {"id": approval})
+    called = await ok(client, "approval_call_human", {"approval_id": approval})
     assert called["waiting"] and client.opened == [called["link"]], (called, client.opened)
-    shown = await ok(client, "approval_get", {"id": approval})
+    shown = await ok(client, "approval_get", {"approval_id": approval})
     assert shown["approval"]["state"] == "pending", shown
     cancelled = await ok(client, "run_cancel", {"run_id": waiting_id})
     assert cancelled["run"]["state"] == "cancelled", cancelled
@@ -50,7 +50,7 @@ async def run(client):
         paused = False
         while not await has_changed():
             assert time.monotonic() < deadline, "no notification came"
-            await ok(client, "schedule_resume" if paused else "schedule_pause", {"id": schedule})
+            await ok(client, "schedule_resume" if paused else "schedule_pause", {"schedule_id": schedule})
             paused = not paused
 
 

@@ -76,7 +76,7 @@ pub const LAYERS: &[Layer] = &[
     core("policy", &["kernel"], &["serde", "sha2", "thiserror", "toml"]),
     core("redact", &[], &["base64", "regex", "serde_json"]),
     core("store", &["ledger"], &["futures", "serde", "thiserror", "tokio"]),
-    core("api", &[], &["futures", "schemars", "serde", "serde_json", "thiserror"]),
+    core("api", &[], &["futures", "schemars", "serde", "serde_json", "strsim", "thiserror"]),
     core("compat", &["api", "calendar", "kernel"], &["serde", "serde_json", "sha2"]),
     edge("files", &[]),
     edge("agents", &["files", "kernel"]),
@@ -85,7 +85,7 @@ pub const LAYERS: &[Layer] = &[
     edge("runtime", &["agents", "api", "calendar", "files", "kernel", "ledger", "policy", "store"]),
     edge("transport", &["api"]),
     edge("mcp", &["api", "compat"]),
-    edge("gateway", &["api", "mcp"]),
+    edge("gateway", &["api", "calendar", "mcp"]),
     edge(
         "midwatch",
         &[

@@ -8,6 +8,7 @@ mod crates;
 mod forbidden_text;
 mod links;
 mod lock;
+mod retired_phrases;
 mod sources;
 
 use std::fmt::{self, Display};
@@ -99,6 +100,11 @@ pub const RULES: &[Rule] = &[
         name: "dead links",
         instead: "name the file or heading as it is now, from the folder of the page",
         find: links::dead,
+    },
+    Rule {
+        name: "retired phrases",
+        instead: "use the plain words beside it; a phrase that new users stumbled over does not come back",
+        find: retired_phrases::retired_phrases,
     },
     Rule {
         name: "lock file",

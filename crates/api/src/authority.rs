@@ -65,6 +65,12 @@ pub struct Lease {
     /// From this instant no run starts, unless the lease is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses_from: Option<String>,
+    /// The span without a human after which every run needs approval, such as `14d`; absent if that never happens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_after: Option<String>,
+    /// The span without a human after which no run starts; absent if that never happens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_after: Option<String>,
 }
 
 /// Who did something, when and why.

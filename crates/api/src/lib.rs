@@ -15,6 +15,7 @@ pub mod display;
 mod error;
 pub mod json;
 mod ledger;
+mod nearest;
 mod notice;
 pub mod numbers;
 mod payload;
@@ -57,6 +58,7 @@ pub use ledger::{
     LedgerExport, LedgerRebuild, LedgerTail, Rebuilt, RunEventList, RunEvents, TablesRebuilt,
     WaitForChanges,
 };
+pub use nearest::nearest;
 pub use notice::{
     Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice, NoticeChannels,
     NoticeList, NoticeTest, NoticeTested, TestDelivery,
@@ -111,7 +113,7 @@ pub const LIST_BYTES_MAX: usize = 1 << 20;
 //   own_…(field)   the object that the field names, refused unless it is the agent's; a list is limited to the agent's objects
 // an agent sees, for a change: the object that the policy is asked about. `itself` names none.
 // waits: the field with the time to wait.
-// refers to: the fields that name other objects, by id, prefix or name.
+// refers to: the fields that name other objects, by id, prefix or name. An agent has only its name.
 requests! {
 //  type                wire name               response             class                               least role   an agent sees           refers to
     HealthShow          "health"                Health             | read "schedule.read"              | Observer   | itself                | -;
@@ -121,15 +123,15 @@ requests! {
     ToolList            "tool.list"             Tools              | read "schedule.read"              | Observer   | nothing               | -;
 
     AgentAdd            "agent.add"             AgentAdded         | people                            | Operator   | nothing               | -;
-    AgentEdit           "agent.edit"            AgentEdited        | people                            | Operator   | nothing               | -;
+    AgentEdit           "agent.edit"            AgentEdited        | people                            | Operator   | nothing               | Agent(name);
     AgentList           "agent.list"            Agents             | read "schedule.read"              | Observer   | own_list(name)        | -;
-    AgentShow           "agent.show"            AgentShown         | read "schedule.read"              | Observer   | own_agent(name)       | -;
-    AgentRemove         "agent.remove"          AgentRemoved       | people                            | Operator   | nothing               | -;
-    AgentTest           "agent.test"            AgentTested        | people                            | Operator   | nothing               | -;
+    AgentShow           "agent.show"            AgentShown         | read "schedule.read"              | Observer   | own_agent(name)       | Agent(name);
+    AgentRemove         "agent.remove"          AgentRemoved       | people                            | Operator   | nothing               | Agent(name);
+    AgentTest           "agent.test"            AgentTested        | people                            | Operator   | nothing               | Agent(name);
 
-    ScheduleAdd         "schedule.add"          ScheduleAdded      | change "schedule.create" unless dry_run | Observer | own_new(agents)   | Schedule(event_trigger.after);
+    ScheduleAdd         "schedule.add"          ScheduleAdded      | change "schedule.create" unless dry_run | Observer | own_new(agents)   | Schedule(event_trigger.after), Agent(action.agent);
     ScheduleAddAll      "schedule.add_all"      SchedulesAdded     | change "schedule.create" unless dry_run | Observer | own_new(agents)   | Schedule(schedules);
-    ScheduleEdit        "schedule.edit"         ScheduleEdited     | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id), Schedule(event_trigger.after);
+    ScheduleEdit        "schedule.edit"         ScheduleEdited     | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id), Schedule(event_trigger.after), Agent(action.agent);
     ScheduleList        "schedule.list"         Schedules          | read "schedule.read"              | Observer   | own_list(agent)       | -;
     ScheduleShow        "schedule.show"         ScheduleShown      | read "schedule.read"              | Observer   | own_schedule(id)      | Schedule(id);
     SchedulePause       "schedule.pause"        SchedulePaused     | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id);

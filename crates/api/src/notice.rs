@@ -36,6 +36,12 @@ pub struct Notice {
     pub text: String,
     /// The command that handles or shows it.
     pub command: String,
+    /// The schedule that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_id: Option<String>,
+    /// The name of that schedule, if only people have written it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_name: Option<String>,
     /// The page where a human decides, for a browser on the daemon's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,

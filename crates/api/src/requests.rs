@@ -55,6 +55,8 @@ pub enum Referent {
     Run,
     Approval,
     Token,
+    /// An agent, which has a name and no id.
+    Agent,
     /// A schedule or a run.
     Object,
 }

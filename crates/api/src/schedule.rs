@@ -26,6 +26,8 @@ words! {
         Paused "paused",
         /// It has no slot ahead and waits for no event.
         Ended "ended",
+        /// It was removed, and fires no more.
+        Removed "removed",
     }
 }
 
@@ -349,7 +351,7 @@ pub struct EventPublish {
     pub id: Option<String>,
 }
 
-/// Lists schedules.
+/// Lists schedules, the next due first; those that are not due come last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScheduleList {
@@ -360,6 +362,9 @@ pub struct ScheduleList {
     pub limit: Option<u32>,
     /// The `cursor` of the previous page.
     pub cursor: Option<String>,
+    /// Sort by id. Each schedule is then listed once, even if schedules fire or change between two pages.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub by_id: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -632,7 +637,7 @@ pub struct ScheduleResumed {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleRemoved {
-    /// The schedule before it was removed.
+    /// The schedule as it was, with the status `removed` and no next run.
     pub schedule: Schedule,
 }
 

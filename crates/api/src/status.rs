@@ -150,6 +150,9 @@ pub struct StatusRun {
     /// Why the run ended so, as a short code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The same as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// A run that waits for approval.

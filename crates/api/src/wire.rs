@@ -26,6 +26,9 @@ pub struct Hello {
     /// Whether the client acts for an agent, even if a person started it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assistant: bool,
+    /// Whether a person runs the client at a terminal. It keeps the lease from expiring and gives no rights.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_terminal: bool,
 }
 
 impl Hello {
@@ -36,6 +39,7 @@ impl Hello {
             run: None,
             token: None,
             assistant: false,
+            at_terminal: false,
         }
     }
 }

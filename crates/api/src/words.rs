@@ -186,7 +186,7 @@ mod tests {
         check(Decision::ALL, &["approve", "deny", "revoke"]);
         check(Verdict::ALL, &["allow", "ask", "deny"]);
         check(FingerprintCheck::ALL, &["as_it_was", "changed"]);
-        check(ScheduleStatus::ALL, &["active", "paused", "ended"]);
+        check(ScheduleStatus::ALL, &["active", "paused", "ended", "removed"]);
         check(LeaseState::ALL, &["full", "ask", "paused"]);
         check(StartObstacle::ALL, &["no_daemon", "stopping", "frozen"]);
         check(Posture::ALL, &["strict-prod", "staging", "debug"]);

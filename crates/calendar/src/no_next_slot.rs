@@ -10,6 +10,8 @@ use crate::{Calendar, Cron, END_US, Trigger, format_instant};
 pub enum NoNextSlot {
     /// No slot exists at all; usually another expression was meant.
     Never { suggestion: Option<Cron> },
+    /// The only slot is past.
+    Past { at_us: i64 },
     /// All slots are past.
     Ended { last_us: i64 },
 }
@@ -19,6 +21,9 @@ impl Calendar {
     pub fn no_next_slot(&self, after_us: i64) -> Option<NoNextSlot> {
         if self.next_after(after_us).is_some() {
             return None;
+        }
+        if let Trigger::Once { at_us } = self.trigger() {
+            return Some(NoNextSlot::Past { at_us: *at_us });
         }
         if let Some(last_us) = self.last_at_or_before(END_US) {
             return Some(NoNextSlot::Ended { last_us });
@@ -40,6 +45,9 @@ impl fmt::Display for NoNextSlot {
                     Some(cron) => write!(out, "; did you mean `{cron}`?"),
                     None => Ok(()),
                 }
+            }
+            NoNextSlot::Past { at_us } => {
+                write!(out, "that time is past: {}", format_instant(*at_us))
             }
             NoNextSlot::Ended { last_us } => {
                 write!(

@@ -57,7 +57,7 @@ pub enum Position {
 pub struct NewSchedule {
     /// `action.agent` is the agent as the source names it.
     pub request: ScheduleAdd,
-    /// What cannot be carried over.
+    /// What cannot be imported.
     pub warnings: Vec<String>,
     /// How to register the agent if it does not exist.
     pub agent_hint: String,

@@ -21,8 +21,8 @@ pub async fn list_schedules(handle: &dyn Handle) -> Result<Vec<Schedule>, Error>
 pub(crate) async fn list_schedules_with_scope(handle: &dyn Handle) -> Result<Schedules, Error> {
     let (mut schedules, mut cursor) = (Vec::new(), None);
     loop {
-        let request =
-            ScheduleList { limit: Some(LIST_ITEMS_MAX), cursor, ..ScheduleList::default() };
+        let (agent, limit) = (None, Some(LIST_ITEMS_MAX));
+        let request = ScheduleList { agent, limit, cursor, by_id: true };
         let page = send(handle, request).await?;
         schedules.extend(page.schedules);
         cursor = page.cursor;

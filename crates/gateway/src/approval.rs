@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use api::wire::Secret;
-use api::{ApprovalDecide, ApprovalShow, Code, Error, Handle};
+use api::{ApprovalDecide, ApprovalShow, Code, Error};
 use axum::Extension;
 use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{StatusCode, Uri};
 use maud::Markup;
 
-use crate::authenticate::CallerGate;
+use crate::authenticate::{Authenticated, CallerGate};
 use crate::body::read_body;
 use crate::byte_budget::{ByteBudget, FREE_BYTES_MAX};
 use crate::connection::RequestConnection;
@@ -103,7 +103,7 @@ async fn respond(
         gate.authenticator.authenticate_person(form.token.clone(), connection.addresses).await;
     let caller = caller.map_err(rejection)?;
     let permit = gate.admit(&caller, connection)?;
-    let response = match form_page(&*caller.handle, id, form).await {
+    let response = match form_page(&caller, id, form).await {
         Ok(page) => page::html_response(StatusCode::OK, page),
         Err(error) => error_response(rejection(error)),
     };
@@ -119,16 +119,17 @@ fn rejection(error: Error) -> Rejection {
     Rejection { status: status(error.code), error }
 }
 
-async fn form_page(handle: &dyn Handle, id: String, form: Form) -> Result<Markup, Error> {
+async fn form_page(caller: &Authenticated, id: String, form: Form) -> Result<Markup, Error> {
+    let Authenticated { handle, now_us, .. } = caller;
     let Form { token, decision, plan_hash, reason } = form;
     let Some(decision) = decision else {
-        let shown = api::send(handle, ApprovalShow { id }).await?;
-        return Ok(page::plan(&shown.approval, &token));
+        let shown = api::send(&**handle, ApprovalShow { id }).await?;
+        return Ok(page::plan(&shown.approval, &token, *now_us));
     };
     let decision = decision.parse()?;
     let request = ApprovalDecide { plan_hash, note: reason, ..ApprovalDecide::new(id, decision) };
-    let decided = api::send(handle, request).await?;
-    Ok(page::decided(&decided.outcome("starts now"), &decided.approval))
+    let decided = api::send(&**handle, request).await?;
+    Ok(page::decided(&decided.outcome("starts now"), &decided.approval, *now_us))
 }
 
 fn status(code: Code) -> StatusCode {

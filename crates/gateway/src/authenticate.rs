@@ -68,6 +68,8 @@ pub struct Authenticated {
     pub name: String,
     /// Makes requests as this principal.
     pub handle: Arc<dyn Handle>,
+    /// The time of the authentication, in microseconds since 1970.
+    pub now_us: i64,
 }
 
 impl fmt::Debug for Authenticated {

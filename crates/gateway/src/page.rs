@@ -4,6 +4,7 @@ use api::display::{Prompt, plan_and_prompt, utc_time, visible};
 use api::wire::Secret;
 use api::{Approval, ApprovalState, Error};
 use axum::response::{IntoResponse, Response};
+use calendar::{format_instant, parse_instant, relative};
 use http::StatusCode;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY,
@@ -36,7 +37,8 @@ pub(crate) fn sign_in() -> Markup {
 
 /// What would be done and why it asks, the prompt, and while the approval is pending the form to decide it; then the
 /// exact plan.
-pub(crate) fn plan(approval: &Approval, token: &Secret) -> Markup {
+pub(crate) fn plan(approval: &Approval, token: &Secret, now_us: i64) -> Markup {
+    let moment = |instant: &str| moment(instant, now_us);
     let is_open = approval.state == ApprovalState::Pending;
     let name = visible(approval.schedule_name.as_deref().unwrap_or_else(|| approval.about()));
     let (plan, prompt) = plan_and_prompt(&approval.plan, approval.unsealed.as_deref());
@@ -46,7 +48,7 @@ pub(crate) fn plan(approval: &Approval, token: &Secret) -> Markup {
         } @else {
             h1 { "Already decided: a run of " (name) }
         }
-        (pairs(&approval.facts(utc_time)))
+        (pairs(&approval.facts(moment)))
         @match prompt {
             Prompt::Absent => {}
             Prompt::Plain(prompt) => (prompt_text(&prompt, approval)),
@@ -59,17 +61,18 @@ pub(crate) fn plan(approval: &Approval, token: &Secret) -> Markup {
         @if is_open { (decision_form(approval, token)) }
         h2 { "The exact plan" }
         pre { (plan) }
-        (pairs(&approval.details(utc_time)))
+        (pairs(&approval.details(moment)))
+        p.hint { "Shown at " (utc_time(&format_instant(now_us))) "." }
     };
     document(&name, &body)
 }
 
 /// The outcome of a decision.
-pub(crate) fn decided(outcome: &str, approval: &Approval) -> Markup {
+pub(crate) fn decided(outcome: &str, approval: &Approval, now_us: i64) -> Markup {
     let body = html! {
         h1 { "Your decision" }
         p.outcome { (outcome) }
-        (pairs(&approval.facts(utc_time)))
+        (pairs(&approval.facts(|instant| moment(instant, now_us))))
     };
     document(&approval.id, &body)
 }
@@ -83,6 +86,13 @@ pub(crate) fn error(error: &Error) -> Markup {
         p { a href="" { "Start again" } }
     };
     document("Not possible", &body)
+}
+
+/// An instant in UTC, and how far it was when the page was made. The reader's zone is not known.
+fn moment(instant: &str, now_us: i64) -> String {
+    let time = utc_time(instant);
+    parse_instant(instant, None)
+        .map_or(time.clone(), |at_us| format!("{time} ({})", relative(at_us, now_us)))
 }
 
 fn pairs(pairs: &[(&'static str, String)]) -> Markup {
@@ -167,4 +177,22 @@ pub(crate) async fn style() -> Response {
 fn response(status: StatusCode, kind: &'static str, text: impl IntoResponse) -> Response {
     let headers = [(CONTENT_TYPE, kind), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
     (status, headers, text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_their_distance_from_the_page() {
+        let now_us = parse_instant("2026-11-17T09:00:00Z", None).unwrap();
+        for (instant, expected) in [
+            ("2026-11-17T08:55:00.123456Z", "2026-11-17 08:55:00 UTC (4m59s ago)"),
+            ("2026-11-17T09:00:00Z", "2026-11-17 09:00:00 UTC (now)"),
+            ("2026-11-18T08:00:00Z", "2026-11-18 08:00:00 UTC (in 23h)"),
+            ("soon", "soon"),
+        ] {
+            assert_eq!(moment(instant, now_us), expected);
+        }
+    }
 }

@@ -22,6 +22,8 @@ use crate::time::{Now, Timestamp};
 
 /// Human activity renews the lease at most this often, or …
 const RENEW_EVERY_US: i64 = 3_600_000_000;
+/// A look renews it at most this often, or …
+const RENEW_BY_LOOK_EVERY_US: i64 = 86_400_000_000;
 /// … this many times in a short lease.
 const RENEWALS_PER_SPAN: i64 = 6;
 /// How long before the lease reaches its next state humans are warned, at most a quarter of the span.
@@ -112,6 +114,11 @@ pub enum Command {
     RenewOnActivity {
         lease: Lease,
     },
+    /// A human looked at the installation. It keeps a lease from expiring, but renews none that has expired: that
+    /// releases runs, so it takes a decision.
+    Look {
+        lease: Lease,
+    },
 }
 
 /// Decides a command about the authority. A command that would change nothing returns no events.
@@ -136,9 +143,10 @@ pub fn decide(
 ) -> Result<Vec<Event>, Refusal> {
     // Any operator may make the installation safer; only a maintainer may undo that.
     let needed = match command {
-        Command::Freeze { .. } | Command::Renew { .. } | Command::RenewOnActivity { .. } => {
-            Role::Operator
-        }
+        Command::Freeze { .. }
+        | Command::Renew { .. }
+        | Command::RenewOnActivity { .. }
+        | Command::Look { .. } => Role::Operator,
         Command::Thaw { .. } => Role::Maintainer,
     };
     if actor.role < needed {
@@ -159,11 +167,14 @@ pub fn decide(
         (Command::Thaw { note }, Some(_)) => vec![Event::Thawed(attribution(note)?)],
         (Command::Renew { note }, _) => vec![Event::Renewed(attribution(note)?)],
         (Command::RenewOnActivity { lease }, _)
-            if authority.was_recently_renewed(lease, now.clock) =>
+            if authority.was_renewed_within(lease.span_between(RENEW_EVERY_US), now.clock) =>
         {
             Vec::new()
         }
-        (Command::RenewOnActivity { .. }, _) => vec![Event::Renewed(attribution(None)?)],
+        (Command::Look { lease }, _) if !authority.is_renewed_by_look(lease, now) => Vec::new(),
+        (Command::RenewOnActivity { .. } | Command::Look { .. }, _) => {
+            vec![Event::Renewed(attribution(None)?)]
+        }
         (Command::Freeze { .. }, Some(_)) | (Command::Thaw { .. }, None) => Vec::new(),
     })
 }
@@ -295,10 +306,18 @@ impl Authority {
         self.renewed.as_ref().map(|attribution| attribution.clock.unwrap_or(attribution.at))
     }
 
-    /// Whether another renewal would hardly extend it.
-    fn was_recently_renewed(&self, lease: Lease, clock: Timestamp) -> bool {
-        let is_recent = |at: Timestamp| at <= clock && clock < at.after_us(lease.renew_every_us());
+    /// Whether the last renewal is so recent that another would hardly extend it.
+    fn was_renewed_within(&self, span_us: i64, clock: Timestamp) -> bool {
+        let is_recent = |at: Timestamp| at <= clock && clock < at.after_us(span_us);
         self.renewed_by_clock().is_some_and(is_recent)
+    }
+
+    /// Whether a look renews the lease: it has begun, can expire and has not, and the last renewal is some time ago.
+    fn is_renewed_by_look(&self, lease: Lease, now: Now) -> bool {
+        self.renewed.is_some()
+            && lease != Lease::default()
+            && self.lease_state(lease, now).is_full()
+            && !self.was_renewed_within(lease.span_between(RENEW_BY_LOOK_EVERY_US), now.clock)
     }
 }
 
@@ -309,9 +328,10 @@ impl Lease {
         Some(renewed_at.after_us(span_us))
     }
 
-    fn renew_every_us(self) -> i64 {
+    /// The time between two renewals by activity: at most `span_us_max`, and less in a short lease.
+    fn span_between(self, span_us_max: i64) -> i64 {
         let spans = [self.ask_after_us, self.pause_after_us].into_iter().filter(|it| 0 < *it);
-        spans.map(|span_us| span_us / RENEWALS_PER_SPAN).fold(RENEW_EVERY_US, i64::min)
+        spans.map(|span_us| span_us / RENEWALS_PER_SPAN).fold(span_us_max, i64::min)
     }
 
     fn span_us(self, state: LeaseState) -> Option<i64> {
@@ -406,6 +426,36 @@ mod tests {
     }
 
     #[test]
+    fn look_keeps_a_lease_but_does_not_revive_it() {
+        let by = Actor::local_user(1);
+        let renewals = |authority: &Authority, lease: Lease, us: i64| {
+            decide(authority, &by, Command::Look { lease }, now(us)).unwrap().len()
+        };
+        for (us, expected) in [
+            (0, 0),
+            (DAY - 1, 0),
+            (DAY, 1),
+            (13 * DAY, 1),
+            (14 * DAY - 1, 1),
+            // An expired lease has parked runs, so a human confirms that they may start.
+            (14 * DAY, 0),
+            (28 * DAY, 0),
+            (400 * DAY, 0),
+        ] {
+            assert_eq!(renewals(&renewed(0), LEASE, us), expected, "{us}");
+        }
+        // A short lease is renewed in time; one that never expires, or has not begun, is not renewed.
+        let hour = Lease { ask_after_us: DAY / 24, pause_after_us: 0 };
+        assert_eq!(renewals(&renewed(0), hour, DAY / 144 - 1), 0);
+        assert_eq!(renewals(&renewed(0), hour, DAY / 144), 1);
+        assert_eq!(renewals(&renewed(0), Lease::default(), 3 * DAY), 0);
+        assert_eq!(renewals(&Authority::default(), LEASE, 3 * DAY), 0);
+        // Nor by a clock that was set back before the last entry of the ledger.
+        let back = Now { clock: at(2 * DAY), latest: at(14 * DAY) };
+        assert_eq!(decide(&renewed(0), &by, Command::Look { lease: LEASE }, back).unwrap(), []);
+    }
+
+    #[test]
     fn lease_expires_by_ledger_time_when_the_clock_was_set_back() {
         let back = Now { clock: at(-DAY), latest: at(28 * DAY) };
         assert_eq!(renewed(0).lease_state(LEASE, back), LeaseState::Paused);
@@ -488,6 +538,7 @@ mod tests {
             (Command::Thaw { note: note() }, Maintainer),
             (Command::Renew { note: note() }, Operator),
             (Command::RenewOnActivity { lease: LEASE }, Operator),
+            (Command::Look { lease: LEASE }, Operator),
         ] {
             for role in [Observer, Runner, Operator, Maintainer] {
                 let actor = Actor::token_holder("caller".parse().unwrap(), role);

@@ -1,7 +1,8 @@
 //! Notices: which events need a human's attention, the text of the notice, and which later events settle it.
 //!
 //! A notice leaves the machine. So it holds ids, agent names and codes, and nothing that an agent
-//! or a user wrote: no prompt, no output, no failure message, no schedule name.
+//! or a user wrote: no prompt, no output, no failure message. The name of its schedule is added when it is sent, if only
+//! people have written it.
 //!
 //! To add a kind, add a variant to [`Kind`] and an arm to [`notice_for`]; if an event can settle it, also one
 //! to [`settled_subject`].
@@ -30,6 +31,8 @@ pub struct Notice {
     pub text: String,
     /// The command that a human would run next.
     pub command: String,
+    /// The schedule that it is about.
+    pub schedule: Option<ScheduleId>,
     pub at: Timestamp,
 }
 
@@ -129,6 +132,7 @@ fn approval_requested(id: &ApprovalId, requested: &Requested) -> Notice {
         subject: id.to_string(),
         text: format!("Run {run} of {owner} {waits}."),
         command: format!("midwatch approval show {id}"),
+        schedule: Some(requested.plan.schedule.clone()),
         at: requested.at,
     }
 }
@@ -140,6 +144,7 @@ fn run_failed(id: &RunId, ended: &Ended) -> Notice {
         subject: id.to_string(),
         text: format!("Run {id} of {} failed{}.", ended.schedule, code.unwrap_or_default()),
         command: format!("midwatch run show {id}"),
+        schedule: Some(ended.schedule.clone()),
         at: ended.at,
     }
 }
@@ -151,6 +156,7 @@ fn run_unknown(id: &RunId, ended: &Ended) -> Notice {
         subject: id.to_string(),
         text: format!("Run {id} of {schedule} was interrupted; its outcome is unknown."),
         command: format!("midwatch run show {id}"),
+        schedule: Some(ended.schedule.clone()),
         at: ended.at,
     }
 }
@@ -161,6 +167,7 @@ fn schedule_paused(id: &ScheduleId, paused: &Paused) -> Notice {
         subject: id.to_string(),
         text: format!("Schedule {id} was paused because its runs failed."),
         command: format!("midwatch schedule show {id}"),
+        schedule: Some(id.clone()),
         at: paused.at,
     }
 }
@@ -174,8 +181,9 @@ fn lease_low(instance: &str, warned: &Warned) -> Notice {
     Notice {
         kind: Kind::LeaseLow,
         subject: instance.to_owned(),
-        text: format!("The lease expires soon: from {from} on, {what}."),
+        text: format!("Confirm that you are still there, or from {from} on {what}."),
         command: "midwatch lease renew".to_owned(),
+        schedule: None,
         at: warned.at,
     }
 }
@@ -187,6 +195,7 @@ fn tool_failing(name: &ToolName, alerted: &Alerted) -> Notice {
         subject: name.to_string(),
         text: format!("{failures} of {calls} calls of {name} failed in this hour."),
         command: "midwatch status --tools".to_owned(),
+        schedule: None,
         at: alerted.at,
     }
 }
@@ -206,6 +215,7 @@ fn budget_used_up(used_up: &BudgetUsedUp) -> Notice {
              start again at {until}."
         ),
         command: "midwatch status --budgets".to_owned(),
+        schedule: None,
         at: *at,
     }
 }
@@ -216,6 +226,7 @@ fn channel_failing(ChannelFailing { channel, at }: &ChannelFailing) -> Notice {
         subject: channel.clone(),
         text: format!("Notices through the channel {channel} are not delivered."),
         command: "midwatch notice list".to_owned(),
+        schedule: None,
         at: *at,
     }
 }

@@ -55,6 +55,9 @@ pub struct Progress {
     /// Usage of the last attempt that reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// The name of a removed schedule, for its runs and the timeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_name: Option<String>,
 }
 
 /// An action that a human denied.
@@ -335,8 +338,9 @@ impl Progress {
                 let has_room = !self.waiting.is_empty() && self.live.is_empty();
                 self.room_since = has_room.then_some(resumed.at).or(self.room_since);
             }
-            Event::Removed(_) => {
+            Event::Removed(removed) => {
                 self.status = Status::Removed;
+                self.removed_name.clone_from(&removed.name);
                 self.next_fire = NextFire::default();
                 self.waiting.clear();
                 (self.room_since, self.backfill) = (None, None);
@@ -380,6 +384,7 @@ impl Progress {
             backfill: None,
             denied: None,
             usage: None,
+            removed_name: None,
         }
     }
 

@@ -173,6 +173,16 @@ impl Schedule {
     }
 }
 
+impl Schedule {
+    /// Whether only people have written it. The name of another may say anything, so it does not leave the machine.
+    pub fn is_written_by_people(&self) -> bool {
+        let is_person = |by: &Principal| matches!(by, Principal::User(_) | Principal::Person(_));
+        self.added_by_agent.is_none()
+            && is_person(&self.created_by)
+            && self.changed_by.iter().all(is_person)
+    }
+}
+
 impl Definition {
     /// The calendar of the schedule's slots. The slots of an event trigger are not known in advance, so its
     /// calendar has only the next slot, `next`.

@@ -141,7 +141,7 @@ dispositions! {
     SkippedPaused "skipped_paused" true "due while the schedule was paused";
     SkippedBudget "skipped_budget" true "the budget was used up";
     SkippedPolicy "skipped_policy" true "denied by policy, or the approval was refused or expired";
-    SkippedLease "skipped_lease" true "the autonomy lease had expired";
+    SkippedLease "skipped_lease" true "the lease had expired";
     SkippedDependency "skipped_dependency" true "the chain of runs that triggered it was too long";
     SkippedFull "skipped_full" true "too many slots were waiting";
     Superseded "superseded" true "the schedule was changed or removed before the slot was decided";
@@ -341,7 +341,7 @@ impl Slot {
                     Origin::Buffer => {
                         format!("{slots} fired run {id}{late}, after an earlier run had ended")
                     }
-                    Origin::Manual => format!("run {id} was started manually at {at}"),
+                    Origin::Manual => format!("run {id} was started by hand at {at}"),
                     Origin::After => {
                         format!("at {at} a run that it depends on ended and fired run {id}")
                     }

@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use api::{Code, Error};
+use api::{Code, Error, nearest};
 use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -32,12 +32,8 @@ pub(crate) const fn renamed(field: &'static str, name: &'static str) -> Argument
     Argument { field, name, description: None, accepts_field: false }
 }
 
-/// An argument with another description than its field.
-pub(crate) const fn described(field: &'static str, description: &'static str) -> Argument {
-    renamed(field, field).described(description)
-}
-
 impl Argument {
+    /// With another description than the field.
     pub(crate) const fn described(self, description: &'static str) -> Argument {
         Argument { description: Some(description), ..self }
     }
@@ -114,7 +110,7 @@ impl Tool {
         }
         let key = arguments.remove(KEY).unwrap_or_default();
         match serde_json::from_value(key) {
-            Ok(None) if self.requires_key() => Err(invalid(format!("missing field `{KEY}`"))),
+            Ok(None) if self.requires_key() => Err(self.missing_argument(KEY)),
             Ok(key) => Ok(key),
             Err(error) => Err(invalid_argument(KEY, error)),
         }
@@ -136,7 +132,8 @@ impl Tool {
         for (name, value) in arguments.into_iter().filter(|(_, value)| !value.is_null()) {
             let field = self.field_name(&name).ok_or_else(|| self.unknown_argument(&name))?;
             if fields.insert(field.to_owned(), value).is_some() {
-                return Err(invalid(format!("duplicate field `{}`", self.argument_name(field))));
+                let what = format!("`{}` is given twice", self.argument_name(field));
+                return Err(invalid_input(what));
             }
         }
         Ok(fields)
@@ -147,10 +144,8 @@ impl Tool {
         let quoted = |prefix| what.strip_prefix(prefix)?.split('`').next();
         match (quoted("unknown field `"), quoted("missing field `")) {
             (Some(field), _) if path == field => self.unknown_argument(field),
-            (_, Some(field)) if path == "." => {
-                invalid(format!("missing field `{}`", self.argument_name(field)))
-            }
-            _ if path == "." => invalid(what),
+            (_, Some(field)) if path == "." => self.missing_argument(self.argument_name(field)),
+            _ if path == "." => invalid_input(format!("invalid arguments: {what}")),
             _ => {
                 let field = path.split(['.', '[']).next().unwrap_or_default();
                 let rest = path.strip_prefix(field).unwrap_or_default();
@@ -162,17 +157,48 @@ impl Tool {
     fn unknown_argument(&self, name: &str) -> Error {
         let schema = self.input_schema();
         let known = schema.get("properties").and_then(Value::as_object);
-        let known: Vec<String> =
-            known.into_iter().flat_map(|it| it.keys()).map(|name| format!("`{name}`")).collect();
-        match known.is_empty() {
-            true => invalid(format!("unknown field `{name}`, expected none")),
-            false => invalid(format!("unknown field `{name}`, expected {}", known.join(", "))),
+        let known: Vec<&str> =
+            known.into_iter().flat_map(|it| it.keys()).map(String::as_str).collect();
+        let quoted: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+        let hint = match similar_argument(name, &known) {
+            Some(similar) => format!("did you mean `{similar}`?"),
+            None if known.is_empty() => "the tool takes no arguments".to_owned(),
+            None => format!("the arguments are {}", quoted.join(", ")),
+        };
+        Error::new(Code::InvalidInput, format!("unknown argument `{name}`")).hint(hint)
+    }
+
+    fn missing_argument(&self, name: &str) -> Error {
+        let schema = self.input_schema();
+        let property = schema.get("properties").and_then(|properties| properties.get(name));
+        let description = property.and_then(|it| it.get("description")?.as_str());
+        let error = invalid_input(format!("`{name}` is missing"));
+        match description {
+            Some(description) => {
+                error.hint(format!("pass `{name}`: {}", continue_sentence(description)))
+            }
+            None => error,
         }
     }
 }
 
-fn invalid(what: impl Display) -> Error {
-    invalid_input(format!("invalid arguments: {what}"))
+/// A sentence as the rest of another one: without a capital and a full stop.
+fn continue_sentence(sentence: &str) -> String {
+    let mut letters = sentence.trim_end_matches('.').chars();
+    let first = letters.next().map(|letter| letter.to_lowercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+/// The argument that was probably meant: one with a similar name, or one of which the name is a part.
+fn similar_argument<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let is_part = |known: &&&str| {
+        let is_end = known.strip_suffix(name).is_some_and(|begin| begin.ends_with('_'));
+        let begins = |long: &str, short: &str| {
+            long.strip_prefix(short).is_some_and(|rest| rest.starts_with('_'))
+        };
+        is_end || begins(known, name) || begins(name, known)
+    };
+    nearest(name, known.iter().copied()).or_else(|| known.iter().find(is_part).copied())
 }
 
 fn invalid_argument(name: &str, what: impl Display) -> Error {
@@ -235,12 +261,8 @@ mod tests {
     #[test]
     fn errors_name_arguments_and_not_fields() {
         for (tool, arguments, expected) in [
-            ("run_cancel", json!({}), "invalid arguments: missing field `run_id`"),
-            (
-                "run_retry",
-                json!({"run_id": "r"}),
-                "invalid arguments: missing field `idempotency_key`",
-            ),
+            ("run_cancel", json!({}), "`run_id` is missing"),
+            ("run_retry", json!({"run_id": "r"}), "`idempotency_key` is missing"),
             (
                 "run_cancel",
                 json!({"run_id": 1}),
@@ -251,28 +273,68 @@ mod tests {
                 json!({"run_id": "r", "idempotency_key": 1}),
                 "invalid argument `idempotency_key`: invalid type: integer `1`, expected a string",
             ),
-            (
-                "run_cancel",
-                json!({"id": "r"}),
-                "invalid arguments: unknown field `id`, expected `idempotency_key`, `note`, `run_id`",
-            ),
-            (
-                "agent_list",
-                json!({"name": "ada"}),
-                "invalid arguments: unknown field `name`, expected `cursor`, `limit`",
-            ),
-            (
-                "agent_list",
-                json!({"idempotency_key": "k"}),
-                "invalid arguments: unknown field `idempotency_key`, expected `cursor`, `limit`",
-            ),
-            (
-                "ledger_query",
-                json!({"cursor": 1, "after": 2}),
-                "invalid arguments: duplicate field `cursor`",
-            ),
+            ("run_cancel", json!({"id": "r"}), "unknown argument `id`"),
+            ("agent_list", json!({"name": "ada"}), "unknown argument `name`"),
+            ("agent_list", json!({"idempotency_key": "k"}), "unknown argument `idempotency_key`"),
+            ("ledger_query", json!({"cursor": 1, "after": 2}), "`cursor` is given twice"),
         ] {
             assert_eq!(parse(tool, arguments), Err(expected.to_owned()), "{tool}");
+        }
+    }
+    #[test]
+    fn hints_name_the_argument_that_was_meant() {
+        let hint = |tool: &str, arguments: Value| {
+            let tool = tools::all().find(|it| it.name == tool).unwrap();
+            let mut arguments = arguments.as_object().cloned().unwrap();
+            let key = tool.take_key(&mut arguments);
+            let parsed = key.and_then(|_| tool.parse_arguments::<api::RunCancel>(arguments));
+            parsed.unwrap_err().hint.unwrap()
+        };
+        for (tool, arguments, expected) in [
+            ("run_cancel", json!({"id": "r"}), "did you mean `run_id`?"),
+            ("run_cancel", json!({"runid": "r"}), "did you mean `run_id`?"),
+            ("run_cancel", json!({"run": "r"}), "did you mean `run_id`?"),
+            ("agent_get", json!({"agent_name": "ada"}), "did you mean `agent`?"),
+            (
+                "run_cancel",
+                json!({"force": true}),
+                "the arguments are `idempotency_key`, `note`, `run_id`",
+            ),
+            ("status_get", json!({"all": true}), "the tool takes no arguments"),
+            (
+                "schedule_pause",
+                json!({}),
+                "pass `schedule_id`: the id, `sch_…`, or the name, from schedule_list",
+            ),
+        ] {
+            assert_eq!(hint(tool, arguments.clone()), expected, "{tool} {arguments}");
+        }
+    }
+
+    /// Callers of earlier versions use the name of the field.
+    #[test]
+    fn the_earlier_names_of_ids_are_accepted() {
+        for (tool, name, earlier) in [
+            ("schedule_get", "schedule_id", "id"),
+            ("schedule_pause", "schedule_id", "id"),
+            ("schedule_resume", "schedule_id", "id"),
+            ("schedule_delete", "schedule_id", "id"),
+            ("slot_explain", "schedule_id", "id"),
+            ("approval_get", "approval_id", "id"),
+            ("approval_call_human", "approval_id", "id"),
+            ("agent_get", "agent", "name"),
+        ] {
+            let tool = tools::all().find(|it| it.name == tool).unwrap();
+            let fields = |argument: &str| {
+                let arguments = JsonObject::from_iter([(argument.to_owned(), json!("x"))]);
+                tool.rename_to_fields(arguments)
+            };
+            assert_eq!(fields(name).unwrap(), fields(earlier).unwrap(), "{tool:?}");
+            let schema = tool.input_schema();
+            assert!(schema["properties"].get(earlier).is_none(), "{tool:?}");
+            let both = json!({name: "x", earlier: "x"});
+            let twice = tool.rename_to_fields(both.as_object().cloned().unwrap()).unwrap_err();
+            assert_eq!(twice.message, format!("`{name}` is given twice"));
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use api::Error;
+use api::{Agent, Error};
 use futures::future::BoxFuture;
 
 #[derive(Clone, Debug, Default)]
@@ -27,9 +27,12 @@ pub struct LettaConnection {
     pub has_key: bool,
     /// Counts the agents that the caller may see there.
     pub count_agents: CountAgents,
+    /// Checks that the server has this agent, unless it is registered at another server.
+    pub validate_agent: ValidateAgent,
 }
 
 pub type CountAgents = Arc<dyn Fn() -> BoxFuture<'static, Result<usize, Error>> + Send + Sync>;
+pub type ValidateAgent = Arc<dyn Fn(Agent) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
 
 impl CallingAgent {
     pub fn new(

@@ -33,7 +33,8 @@ impl<'a> ApprovalLink<'a> {
     pub(crate) fn from_response(answer: &'a Value) -> Option<ApprovalLink<'a>> {
         let text = |name: &str| answer.get(name).and_then(Value::as_str);
         let is_waiting = answer.get("waiting").and_then(Value::as_bool).unwrap_or(false);
-        let link = ApprovalLink { id: text("id")?, link: text("link")?, message: text("tell")? };
+        let link =
+            ApprovalLink { id: text("approval_id")?, link: text("link")?, message: text("tell")? };
         is_waiting.then_some(link)
     }
 

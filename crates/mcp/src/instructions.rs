@@ -11,7 +11,7 @@ const LINES: &[(&[&str], &str)] = &[
     (&["status_get"], "Start with status_get."),
     (
         &["run_start", "run_wait"],
-        "For long work, run_start returns a run at once; then call run_wait with its id, and again with the cursor of \
+        "For long work, run_start returns a run at once; then call run_wait with its run_id, and again with the cursor of \
          each answer, until `ended` is true.",
     ),
     (

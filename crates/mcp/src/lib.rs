@@ -33,7 +33,7 @@ mod toolsets;
 mod truncation;
 
 pub use self::http::Endpoint;
-pub use calling_agent::{CallingAgent, CountAgents, LettaConnection};
+pub use calling_agent::{CallingAgent, CountAgents, LettaConnection, ValidateAgent};
 pub use instructions::instructions;
 pub use rmcp::handler::server::ServerHandler;
 pub use rmcp::transport::io::stdio_pipes;

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use api::{Call, Code, Error, Handle, Request, Response, ToolReport};
+use api::{Call, Code, Error, Handle, Request, Response, ToolReport, nearest};
 use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::JsonObject;
 use serde_json::Value;
@@ -22,8 +22,12 @@ pub fn find(name: &str) -> Result<&'static Tool, Error> {
     let Some(tool) = own().find(|tool| tool.name == name) else {
         let names: Vec<&str> =
             own().filter(|tool| tool.not_schedulable.is_none()).map(|tool| tool.name).collect();
-        return Err(Error::new(Code::NotFound, format!("there is no tool `{name}`"))
-            .hint(format!("a schedule can call {}", names.join(", "))));
+        let hint = match nearest(name, names.iter().copied()) {
+            Some(similar) => format!("did you mean `{similar}`?"),
+            None => format!("a schedule can call {}", names.join(", ")),
+        };
+        let what = format!("there is no tool `{name}`");
+        return Err(Error::new(Code::NotFound, what).hint(hint));
     };
     match tool.not_schedulable {
         None => Ok(tool),
@@ -43,7 +47,10 @@ pub fn request(tool: &Tool, payload: &str) -> Result<Request, Error> {
     let refused = tool.call(context, arguments).now_or_never();
     match (recorder.request(), refused) {
         (Some(request), _) => Ok(request),
-        (None, Some(Err(refused))) => Err(refused),
+        (None, Some(Err(refused))) => {
+            let message = format!("the payload of `{}`: {}", tool.name, refused.message);
+            Err(Error { message, ..refused })
+        }
         (None, _) => Err(Error::new(Code::Failed, "the tool makes no request")),
     }
 }
@@ -63,7 +70,7 @@ pub async fn call(
 
 fn arguments(tool: &Tool, payload: &str, key: &str) -> Result<JsonObject, Error> {
     let invalid = |what: String| {
-        let hint = "pass an object such as `{\"id\": \"sch_…\"}`; the tool's input schema lists its fields";
+        let hint = "pass an object such as `{\"schedule_id\": \"sch_…\"}`; the tool's input schema lists its fields";
         Error::new(Code::InvalidInput, what).hint(hint)
     };
     let payload: Value = api::json::read(payload.as_bytes())

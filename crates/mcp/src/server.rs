@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::{Handle, ToolReport};
+use api::{Handle, ToolReport, nearest};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
@@ -20,12 +20,12 @@ use tracing::{debug, warn};
 use crate::elicitation::{ApprovalLink, is_modern};
 use crate::instructions::instructions;
 use crate::message::abbreviate;
-use crate::model_hints::ModelHints;
+use crate::model_hints::{ModelHints, for_model};
 use crate::pagination::paginate;
 use crate::resources::Subscriptions;
 use crate::selection::Selection;
 use crate::tool::ToolContext;
-use crate::{completion, progress, prompts, resources};
+use crate::{completion, progress, prompts, resources, tools};
 
 /// How long a client may cache the list of tools, in milliseconds. It only changes with a new version.
 const LIST_TTL_MS: u64 = 300_000;
@@ -81,7 +81,16 @@ impl Server {
         Server { handle_source, selection, version, subscriptions, listening }
     }
 
+    /// The handle of a request that is not a call of a tool: its errors are for models.
     fn handle(&self, context: &RequestContext<RoleServer>) -> Result<Arc<dyn Handle>, ErrorData> {
+        let handle = self.caller_handle(context)?;
+        Ok(Arc::new(ModelHints::new(handle, Arc::clone(&self.selection))))
+    }
+
+    fn caller_handle(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<dyn Handle>, ErrorData> {
         let from_request = || {
             let head = context.extensions.get::<http::request::Parts>()?;
             head.extensions.get::<Arc<dyn Handle>>()
@@ -91,8 +100,22 @@ impl Server {
             HandleSource::Request => from_request(),
         };
         let missing = || ErrorData::internal_error("the request was not authenticated", None);
-        let handle = Arc::clone(handle.ok_or_else(missing)?);
-        Ok(Arc::new(ModelHints::new(handle, Arc::clone(&self.selection))))
+        Ok(Arc::clone(handle.ok_or_else(missing)?))
+    }
+}
+
+impl Server {
+    /// Says why there is no such tool.
+    fn unknown_tool(&self, name: &str) -> String {
+        let offered = self.selection.tools().map(|tool| tool.name);
+        let shown = abbreviate(name);
+        match nearest(name, offered) {
+            Some(similar) => format!("there is no tool `{shown}`; did you mean `{similar}`?"),
+            None if tools::all().any(|tool| tool.name == name) => {
+                format!("the tool `{shown}` is not offered here; tools/list returns all that are")
+            }
+            None => format!("there is no tool `{shown}`; tools/list returns all tools"),
+        }
     }
 }
 
@@ -135,20 +158,20 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.selection.find(&params.name) else {
-            let what = format!(
-                "there is no tool `{}`; tools/list returns all tools",
-                abbreviate(&params.name)
-            );
+            let what = self.unknown_tool(&params.name);
             let tool = params.name.into_owned();
-            if let Err(error) = self.handle(&context)?.report(ToolReport::Missing { tool }).await {
+            if let Err(error) =
+                self.caller_handle(&context)?.report(ToolReport::Missing { tool }).await
+            {
                 warn!(%error, "failed to record a call of a missing tool");
             }
             return Err(ErrorData::invalid_params(what, None));
         };
-        let handle = self.handle(&context)?;
+        let handle = self.caller_handle(&context)?;
         let tool_context = ToolContext::new(&*handle, tool, &self.selection, &context.meta.0.0);
         let call = tool.call(tool_context, params.arguments.unwrap_or_default());
         let answer = progress::with_progress(&context, call).await;
+        let answer = answer.map_err(|error| for_model(error, &self.selection, Some(tool)));
         match &answer {
             Err(error) => debug!(tool = tool.name, code = error.code.name(), "tool call refused"),
             Ok(answer) if tool.elicits_human => {

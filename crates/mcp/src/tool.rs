@@ -327,6 +327,11 @@ impl<'a> ToolContext<'a> {
         ToolContext { handle, tool, selection, meta, key: None, replayed, counted, refused }
     }
 
+    /// Whether the caller can call this tool.
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        self.selection.find(tool).is_some()
+    }
+
     pub(crate) async fn read<R: ApiRequest>(&self, request: R) -> Result<R::Response, Error> {
         const { assert!(!matches!(R::CLASS, Class::People), "no tool sends what only people may") };
         api::send(self, request).await
@@ -372,7 +377,7 @@ impl Handle for ToolContext<'_> {
         }
         if self.selection.is_read_only() && call.request.changes() {
             let refusal = Error::new(Code::SwitchedOff, "this server is read-only")
-                .hint("do not try again; your user can start the server without `--read-only`");
+                .hint("do not try again; your user can start a server that is not");
             return ready(Err(refusal)).boxed();
         }
         let counts = self.counts_as_call(&call.request);

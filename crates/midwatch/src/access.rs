@@ -96,7 +96,11 @@ impl Access {
                 if let Some(Finding { problem, fix, .. }) = engine.untrusted_clock() {
                     warn!("{problem}, so only reads and stops work; {fix}");
                 }
-                let handle = engine.handle(engine.authenticate(credentials).await?);
+                let actor = engine.authenticate(credentials).await?;
+                if ours.at_terminal {
+                    engine.record_look(&actor).await;
+                }
+                let handle = engine.handle(actor);
                 return Ok(Access::Directory { handle, engine, lock });
             }
             if deadline <= Instant::now() {
@@ -253,6 +257,7 @@ fn hello(context: &Context) -> Hello {
         run: given(RUN_ID_VARIABLE),
         token: given(TOKEN_VARIABLE).map(wire::Secret),
         assistant: context.assistant,
+        at_terminal: context.take_look(),
         ..Hello::new(VERSION)
     }
 }

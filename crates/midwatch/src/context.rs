@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, io};
 
@@ -31,6 +33,8 @@ pub struct Context {
     pub view: View,
     /// Whether this process acts for an agent, even if a person started it.
     pub assistant: bool,
+    /// Whether a person at a terminal runs this command and has not been reported yet.
+    looks: Arc<AtomicBool>,
     config_file: Option<PathBuf>,
 }
 
@@ -45,7 +49,19 @@ impl Context {
         let data = data.map_or_else(default_data, Ok)?;
         let data = std::path::absolute(&data).unwrap_or(data);
         let directory = Directory::at(data);
-        Ok(Context { directory, environment, output, view, assistant: false, config_file })
+        let looks = Arc::default();
+        Ok(Context { directory, environment, output, view, assistant: false, looks, config_file })
+    }
+
+    /// A person at a terminal runs this command. Its first connection says so: those that follow may be made while
+    /// nobody looks.
+    pub fn set_look(&self) {
+        self.looks.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a person runs this command, once.
+    pub(crate) fn take_look(&self) -> bool {
+        self.looks.swap(false, Ordering::Relaxed) && !self.assistant
     }
 
     /// The same context for a process that acts for an agent.

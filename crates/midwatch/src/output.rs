@@ -35,14 +35,14 @@ impl Output {
             Format::Json => serde_json::to_string_pretty(answer).unwrap_or_default(),
             Format::Human => paint(&escape(human(answer).trim_end())),
         };
-        note_failure(writeln!(anstream::stdout(), "{text}"));
+        note_failure(&writeln!(anstream::stdout(), "{text}"));
     }
 
     /// Prints text before the answer; nothing in JSON.
     pub fn show_text(&self, text: &str) {
         if self.format == Format::Human {
             let text = paint(&escape(text.trim_end()));
-            note_failure(writeln!(anstream::stdout(), "{text}"));
+            note_failure(&writeln!(anstream::stdout(), "{text}"));
         }
     }
 
@@ -57,21 +57,23 @@ impl Output {
             Format::Human => paint(&escape(&human(item))),
         };
         let mut out = anstream::stdout();
-        writeln!(out, "{text}")?;
-        out.flush()
+        let written = writeln!(out, "{text}").and_then(|()| out.flush());
+        note_failure(&written);
+        written
     }
 
     /// Prints a part of a longer text, without a line end.
     pub fn show_part(&self, text: &str) -> std::io::Result<()> {
         let mut out = anstream::stdout();
-        write!(out, "{}", escape(text))?;
-        out.flush()
+        let written = write!(out, "{}", escape(text)).and_then(|()| out.flush());
+        note_failure(&written);
+        written
     }
 
     /// Prints a script or a manual page as it is.
     pub fn show_raw(&self, bytes: &[u8]) {
         let mut out = std::io::stdout();
-        note_failure(out.write_all(bytes).and_then(|()| out.flush()));
+        note_failure(&out.write_all(bytes).and_then(|()| out.flush()));
     }
 
     /// Prints an error: to stdout in JSON, else to stderr.
@@ -105,14 +107,14 @@ impl Output {
 }
 
 /// The first write to stdout that failed.
-static FAILED_WRITE: OnceLock<std::io::Error> = OnceLock::new();
+static FAILED_WRITE: OnceLock<String> = OnceLock::new();
 
 /// A reader that has closed the pipe, such as `head`, has what it wanted.
-fn note_failure(written: std::io::Result<()>) {
+fn note_failure(written: &std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
     {
-        let _ = FAILED_WRITE.set(error);
+        let _ = FAILED_WRITE.set(error.to_string());
     }
 }
 

@@ -1,9 +1,10 @@
 //! Text that agents and other people wrote, made safe to print on a terminal.
 
 use api::display::{is_deceptive, visible};
+use unicode_width::UnicodeWidthChar;
 
-/// Width at which a line of a prompt is broken, so that the terminal never breaks it itself.
-const FENCE_COLUMNS: usize = 72;
+/// Columns of the bar before a line.
+const BAR_COLUMNS: usize = 4;
 
 /// Replaces control characters, and characters that hide or reorder others, with escapes.
 pub(crate) fn escape(text: &str) -> String {
@@ -18,20 +19,38 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// A prompt with a bar before every line, so that no line of it can pass for output of Midwatch. A line that is too long
-/// continues after a `+`, so that this can be told from a line break of the prompt.
-pub(crate) fn fence_prompt(prompt: &str, authors: &[String]) -> String {
-    let mut lines = Vec::new();
-    for line in prompt.split('\n') {
-        let line: Vec<char> = visible(line).chars().collect();
-        let parts = line.chunks(FENCE_COLUMNS).map(|part| part.iter().collect::<String>());
-        let parts: Vec<String> = parts.collect();
-        lines.push(format!("  | {}", parts.join("\n  + ")));
-    }
+/// continues after a `+`, so that this can be told from a line break of the prompt. It is broken after a space where there
+/// is one; no character is left out.
+pub(crate) fn fence_prompt(prompt: &str, authors: &[String], width: usize) -> String {
+    let columns = width.saturating_sub(BAR_COLUMNS).max(1);
+    let lines = prompt.split('\n').map(|line| {
+        let parts = break_line(&visible(line), columns);
+        format!("  | {}", parts.join("\n  + "))
+    });
+    let lines: Vec<String> = lines.collect();
     let by = match authors {
         [] => "not written by Midwatch".to_owned(),
         authors => format!("written by {}", authors.join(", ")),
     };
     format!("prompt ({by}, shown unchanged)\n{}", lines.join("\n"))
+}
+
+/// The line in parts of at most this many columns.
+fn break_line(line: &str, columns: usize) -> Vec<String> {
+    let (mut parts, mut part, mut used) = (Vec::new(), String::new(), 0);
+    for c in line.chars() {
+        let width = c.width().unwrap_or_default();
+        if columns < used + width {
+            let end = part.rfind(' ').map_or(part.len(), |space| space + 1);
+            let rest = part.split_off(end);
+            used = rest.chars().filter_map(UnicodeWidthChar::width).sum();
+            parts.push(std::mem::replace(&mut part, rest));
+        }
+        part.push(c);
+        used += width;
+    }
+    parts.push(part);
+    parts
 }
 
 #[cfg(test)]
@@ -40,15 +59,30 @@ mod tests {
 
     #[test]
     fn a_wrap_can_be_told_from_a_line_break_of_the_prompt() {
-        let (long, rest) = ("a".repeat(FENCE_COLUMNS), "b");
-        let wrapped = fence_prompt(&format!("{long}{rest}"), &["uid:0".to_owned()]);
-        let broken = fence_prompt(&format!("{long}\n{rest}"), &[]);
+        let (long, rest) = ("a".repeat(56), "b");
+        let wrapped = fence_prompt(&format!("{long}{rest}"), &["uid:0".to_owned()], 60);
+        let broken = fence_prompt(&format!("{long}\n{rest}"), &[], 60);
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
         let line = format!("  | {long}");
         let head = "prompt (written by uid:0, shown unchanged)";
         assert_eq!(lines(&wrapped), [head, &line, "  + b"]);
         let head = "prompt (not written by Midwatch, shown unchanged)";
         assert_eq!(lines(&broken), [head, &line, "  | b"]);
+    }
+
+    #[test]
+    fn lines_of_a_prompt_are_broken_between_words_and_lose_nothing() {
+        for (line, expected) in [
+            ("", &[""][..]),
+            ("what changed", &["what changed"]),
+            ("what changed since yesterday", &["what changed ", "since ", "yesterday"]),
+            ("averylongwordofmany letters", &["averylongword", "ofmany ", "letters"]),
+            ("名前の長いスケジュール", &["名前の長いス", "ケジュール"]),
+        ] {
+            let parts = break_line(line, 13);
+            assert_eq!(parts, expected);
+            assert_eq!(parts.concat(), line);
+        }
     }
 
     #[test]

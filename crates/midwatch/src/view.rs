@@ -4,16 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use calendar::{CivilTime, Zone, format_instant, parse_instant};
+use calendar::{CivilTime, Zone, format_instant, parse_instant, relative};
 use runtime::{Clock, SystemClock};
 
 /// Columns of a line if neither `COLUMNS` nor a terminal says how many there are.
 const WIDTH_DEFAULT: usize = 80;
 /// The narrowest layout; a narrower terminal breaks lines itself.
 const WIDTH_MIN: usize = 40;
-const SECOND_US: i64 = 1_000_000;
-/// In seconds, largest first.
-const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
@@ -24,12 +21,20 @@ pub struct View {
     pub now_us: i64,
     /// The zone of the reader; `None` shows exact times in UTC.
     zone: Option<Zone>,
+    /// The words of the command after `midwatch`, as the reader typed them.
+    pub arguments: Vec<String>,
 }
 
 impl View {
     pub fn new(environment: &BTreeMap<String, String>, utc: bool, now_us: i64) -> View {
         let zone = (!utc).then(|| local_zone(environment));
-        View { width: width(environment), now_us, zone }
+        View { width: width(environment), now_us, zone, arguments: Vec::new() }
+    }
+
+    /// The same view for the answer to this command.
+    #[must_use]
+    pub fn for_command(self, arguments: impl IntoIterator<Item = String>) -> View {
+        View { arguments: arguments.into_iter().collect(), ..self }
     }
 
     /// The same view at the present time, for a process that prints for long.
@@ -42,7 +47,7 @@ impl View {
     #[cfg(test)]
     pub(crate) fn fixed(width: usize, zone: &str, now: &str) -> View {
         let now_us = parse_instant(now, None).unwrap();
-        View { width, now_us, zone: Some(zone.parse().unwrap()) }
+        View { width, now_us, zone: Some(zone.parse().unwrap()), arguments: Vec::new() }
     }
 
     /// An RFC 3339 instant as the reader's clock shows it: `18 Nov 03:00:00`, with the year if it is another one.
@@ -77,14 +82,37 @@ impl View {
         }
     }
 
+    /// A sentence with its RFC 3339 instants as the reader's clock shows them. Commands in backticks keep theirs.
+    pub fn localize(&self, sentence: &str) -> String {
+        let parts = sentence.split('`').enumerate().map(|(index, part)| match index % 2 {
+            0 => self.localize_instants(part),
+            _ => part.to_owned(),
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
+
+    fn localize_instants(&self, sentence: &str) -> String {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "-:.+".contains(c);
+        let mut text = String::new();
+        let mut rest = sentence;
+        while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+            let (before, from) = rest.split_at(start);
+            let (word, after) = from.split_at(from.find(|c| !is_part(c)).unwrap_or(from.len()));
+            let instant = word.trim_end_matches(['.', ':']);
+            text.push_str(before);
+            match instant.ends_with('Z') {
+                true => text.push_str(&self.time(instant)),
+                false => text.push_str(instant),
+            }
+            text.push_str(word.strip_prefix(instant).unwrap_or_default());
+            rest = after;
+        }
+        text + rest
+    }
+
     /// How far an instant is from now: `5m ago`, `in 3h20m`, `now`.
     pub fn relative(&self, instant: &str) -> String {
-        let Ok(at_us) = parse_instant(instant, None) else { return String::new() };
-        match at_us - self.now_us {
-            away if away.abs() < SECOND_US => "now".to_owned(),
-            away if 0 <= away => format!("in {}", distance(away)),
-            away => format!("{} ago", distance(away.saturating_neg())),
-        }
+        parse_instant(instant, None).map_or(String::new(), |at_us| relative(at_us, self.now_us))
     }
 
     /// Both: `18 Nov 03:00:00 (5m ago)`.
@@ -104,23 +132,6 @@ impl View {
     pub fn zone_name(&self) -> &'static str {
         self.zone.as_ref().map_or("UTC", Zone::name)
     }
-}
-
-/// A span in its two largest units.
-pub fn distance(us: i64) -> String {
-    let seconds = us / SECOND_US;
-    let Some(first) = UNITS.iter().position(|(_, unit)| *unit <= seconds) else {
-        return "under 1s".to_owned();
-    };
-    let mut rest = seconds;
-    let mut text = String::new();
-    for (name, unit) in UNITS.iter().skip(first).take(2) {
-        if *unit <= rest {
-            text.push_str(&format!("{}{name}", rest / unit));
-        }
-        rest %= unit;
-    }
-    text
 }
 
 fn width(environment: &BTreeMap<String, String>) -> usize {
@@ -163,6 +174,25 @@ mod tests {
     }
 
     #[test]
+    fn instants_in_a_sentence_are_local() {
+        for (sentence, expected) in [
+            ("", ""),
+            (
+                "the slot of 2026-03-28T12:00:00Z did not run",
+                "the slot of 28 Mar 13:00:00 did not run",
+            ),
+            (
+                "next due 2026-03-29T11:30:00.25Z; run run_2026 failed: exit 1",
+                "next due 29 Mar 13:30:00; run run_2026 failed: exit 1",
+            ),
+            ("at 2026-03-28T12:00:00Z: größe 5.", "at 28 Mar 13:00:00: größe 5."),
+            ("`--since 2026-03-28T12:00:00Z` goes on", "`--since 2026-03-28T12:00:00Z` goes on"),
+        ] {
+            assert_eq!(berlin().localize(sentence), expected);
+        }
+    }
+
+    #[test]
     fn utc_shows_exact_times() {
         let view = View { zone: None, ..berlin() };
         let exact = "2026-03-28T12:29:55.123456Z";
@@ -179,23 +209,5 @@ mod tests {
         assert_eq!((view.width, view.zone_name()), (60, "Asia/Tokyo"));
         assert_eq!(View::new(&environment(&[("COLUMNS", "1")]), true, 0).width, WIDTH_MIN);
         assert_eq!(local_zone(&environment(&[("TZ", "Mars/Olympus")])).name(), "UTC");
-    }
-
-    #[test]
-    fn distance_has_the_two_largest_units() {
-        for (seconds, expected) in [
-            (1, "1s"),
-            (59, "59s"),
-            (60, "1m"),
-            (3599, "59m59s"),
-            (3600, "1h"),
-            (3601, "1h"),
-            (86_399, "23h59m"),
-            (86_400, "1d"),
-            (86_400 * 14_610 + 7200, "14610d2h"),
-        ] {
-            assert_eq!(distance(seconds * SECOND_US), expected);
-        }
-        assert_eq!(distance(SECOND_US - 1), "under 1s");
     }
 }

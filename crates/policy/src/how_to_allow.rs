@@ -45,7 +45,7 @@ pub fn how_to_allow(request: &Request, decision: &PolicyDecision) -> String {
             format!("not possible: `{rule}` of the posture asks, and no rule overrides it")
         }
         rule if rule.starts_with('@') => {
-            format!("not possible: `{rule}` asks, which is not a rule")
+            format!("not possible: `{rule}` is built in, and no rule overrides it")
         }
         rule => format!(
             "`{rule}` asks, and an `allow` rule does not override it: narrow that rule, so that it does \

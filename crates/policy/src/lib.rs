@@ -57,5 +57,5 @@ pub use error::RuleError;
 pub use example::Example;
 pub use how_to_allow::how_to_allow;
 pub use rule::Rule;
-pub use rules::{FILE_BYTES_MAX, RULES_MAX, Rules, Source};
+pub use rules::{FILE_BYTES_MAX, RULES_MAX, Rules, Source, built_in_meaning, explain_error};
 pub use strictest::strictest;

@@ -33,6 +33,8 @@ const PROTECTED: &str = "@protected";
 /// The reason if no rule of the operator matched and the path is in a system directory or another user's home: the posture
 /// decides.
 const SYSTEM_PLACE: &str = "@system-place";
+/// Begins the reason if a field of the request or a rule could not be evaluated.
+const ERROR_PREFIX: &str = "@error:";
 /// Reasons that a decision names; the rest are only counted.
 const REASONS_MAX: usize = 16;
 
@@ -59,6 +61,22 @@ pub struct Rules {
     protected_directory: Option<Vec<String>>,
     /// The normalized components of the user's home; empty if it is not known.
     home: Vec<String>,
+}
+
+/// What a reason means that is not a rule, in a few words.
+///
+/// ```
+/// assert_eq!(policy::built_in_meaning("@default"), Some("no rule matches"));
+/// assert_eq!(policy::built_in_meaning("baseline/agents"), None);
+/// ```
+pub fn built_in_meaning(reason: &str) -> Option<&'static str> {
+    match reason {
+        DEFAULT => Some("no rule matches"),
+        SYSTEM_PLACE => Some("a system directory or another home"),
+        PROTECTED => Some("a protected path"),
+        TIER_2 => Some("it is external"),
+        _ => None,
+    }
 }
 
 impl Rules {
@@ -178,7 +196,19 @@ fn reasons(verdicts: Vec<(Verdict, String)>) -> Vec<String> {
 
 /// The reason if a field or a rule could not be evaluated.
 fn error(name: &str) -> String {
-    format!("@error:{name}")
+    format!("{ERROR_PREFIX}{name}")
+}
+
+/// What is wrong with a request, if this reason of a decision is that it could not be evaluated.
+pub fn explain_error(reason: &str) -> Option<String> {
+    Some(match reason.strip_prefix(ERROR_PREFIX)? {
+        "argv" => {
+            "`argv` must begin with the absolute path of a program, without `.` and `..`".to_owned()
+        }
+        "path" => "`path` must be absolute, without `.` and `..`".to_owned(),
+        "host" => "`host` must be a plain name or address, without a port".to_owned(),
+        rule => format!("the request lacks a field that rule `{rule}` needs"),
+    })
 }
 
 fn baseline(posture: Posture) -> Source<'static> {

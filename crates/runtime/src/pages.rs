@@ -9,9 +9,9 @@ use store::{Item, Newest, Store};
 use crate::errors;
 
 /// Rows read for one page. If none of them matches, the page is empty and its cursor is the id of a row that is not shown.
-const ROWS_READ_MAX: usize = 100_000;
+pub(crate) const ROWS_READ_MAX: usize = 100_000;
 /// Rows read at a time once the first read did not fill the page.
-const READ_AHEAD: usize = 256;
+pub(crate) const READ_AHEAD: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Order<'a> {
@@ -91,10 +91,12 @@ fn page_start<Id: FromStr>(cursor: Option<String>) -> Result<String, Error> {
     let cursor = cursor.unwrap_or_default();
     match cursor.is_empty() || cursor.parse::<Id>().is_ok() {
         true => Ok(cursor),
-        false => {
-            let begins: String = cursor.chars().take(80).collect();
-            Err(Error::new(Code::InvalidInput, format!("`{begins}` is not a cursor of this list"))
-                .hint("use the cursor of the previous page, or none for the first page"))
-        }
+        false => Err(invalid_cursor(&cursor)),
     }
+}
+
+pub(crate) fn invalid_cursor(cursor: &str) -> Error {
+    let begins: String = cursor.chars().take(80).collect();
+    Error::new(Code::InvalidInput, format!("`{begins}` is not a cursor of this list"))
+        .hint("use the cursor of the previous page, or none for the first page")
 }

@@ -59,7 +59,7 @@ pub async fn connect(path: &Path, ours: &Hello) -> Result<Option<Socket>, Error>
             connect_in_turn(path).await.map_err(|error| unreachable(path, error))?
         }
         Err(error) if is_not_listening(&error) => return Ok(None),
-        Err(error) => return Err(unreachable(path, error)),
+        Err(error) => return Err(not_connected(path, &error)),
     };
     let (input, output) = stream.into_split();
     let mut connection = Connection { input: BufReader::new(input), output };
@@ -152,9 +152,36 @@ fn is_not_listening(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory | ConnectionRefused)
 }
 
+/// Nothing was sent. A socket that may not even be looked up says nothing about a daemon.
+fn not_connected(path: &Path, error: &io::Error) -> Error {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return unreachable(path, error);
+    }
+    let directory = path.parent().unwrap_or(path).display();
+    Error::new(Code::ReadOnly, format!("you have no access to `{directory}`: {error}")).hint(
+        "it belongs to another user; choose another directory with `--data DIR` or MIDWATCH_DATA",
+    )
+}
+
 fn unreachable(path: &Path, error: impl std::fmt::Display) -> Error {
     let what = format!("cannot reach the daemon at `{}`: {error}", path.display());
     Error::new(Code::Unreachable, what).hint(
         "check with `midwatch status` whether it is running; the request may or may not have taken effect",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_of_another_user_is_no_unreachable_daemon() {
+        let path = Path::new("/srv/eve/midwatch/midwatch.sock");
+        let denied = not_connected(path, &io::ErrorKind::PermissionDenied.into());
+        assert_eq!(denied.code, Code::ReadOnly);
+        assert_eq!(denied.message, "you have no access to `/srv/eve/midwatch`: permission denied");
+        assert!(denied.hint.unwrap().contains("--data DIR"));
+        let lost = not_connected(path, &io::ErrorKind::ConnectionReset.into());
+        assert_eq!(lost.code, Code::Unreachable);
+    }
 }

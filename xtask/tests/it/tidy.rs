@@ -185,6 +185,24 @@ fn a_remark_about_later_work_names_its_issue() {
 }
 
 #[test]
+fn a_retired_phrase_is_found_across_lines_and_in_capitals() {
+    let found = |path: &str| format!("{path}: `as many as there are`, now `no limit`");
+    for (path, text) in [
+        ("docs/config.md", "`0`: As many\nas there are.\n"),
+        (
+            "crates/kernel/src/odd.rs",
+            "//! Odd.\nconst A: &str = \"as many as \\\n    there are\";\n",
+        ),
+        ("crates/kernel/tests/it/page.snap", "0: as many as there are\n"),
+    ] {
+        check(path, text, &[("retired phrases", &found(path))]);
+    }
+    // Tests and decisions may quote it.
+    check("crates/kernel/tests/it/story.rs", "// as many as there are\n", &[]);
+    check("docs/decisions/0001-limits.md", "as many as there are\n", &[]);
+}
+
+#[test]
 fn a_second_sqlite_or_another_tls_library_is_refused() {
     let sqlite = "[[package]]\nname = \"libsqlite3-sys\"\n";
     let twice = "Cargo.lock holds `libsqlite3-sys` more than once";

@@ -3,7 +3,7 @@
 use super::days::{DayOfMonthField, DayOfWeekField};
 use super::error::{InvalidCron, Problem};
 use super::field::{Field, FieldName, YEAR_MAX, YEAR_MIN, Years};
-use super::{Cron, EXPRESSION_BYTES_MAX, ParsedCron, warning};
+use super::{Cron, EXPRESSION_BYTES_MAX, ParsedCron, Warning, warning};
 use crate::text::truncate_for_message;
 
 const QUOTED_BYTES_MAX: usize = 40;
@@ -41,7 +41,11 @@ pub(super) fn parse(text: &str) -> Result<ParsedCron, InvalidCron> {
             Problem::YearWithoutSeconds,
             Some(format!("0 {}", fields.join(" "))),
         )),
-        [s, mi, h, d, mo, w] => build([s, mi, h, d, mo, w, "*"]),
+        [s, mi, h, d, mo, w] => {
+            let mut parsed = build([s, mi, h, d, mo, w, "*"])?;
+            parsed.warnings.extend(with_minute_first([s, mi, h, d, mo, w]));
+            Ok(parsed)
+        }
         [s, mi, h, d, mo, w, y] => build([s, mi, h, d, mo, w, y]),
         // With four fields, usually the last star was forgotten.
         [_, _, _, _] => {
@@ -49,6 +53,23 @@ pub(super) fn parse(text: &str) -> Result<ParsedCron, InvalidCron> {
         }
         _ => Err(whole_expression(Problem::FieldCount(fields.len()), None)),
     }
+}
+
+/// A warning about six fields that also make sense with the minute first and the seconds or the year last. With an hour in
+/// the third field, the seconds are taken as meant to be first.
+fn with_minute_first(fields: [&str; 6]) -> Option<Warning> {
+    let [minute, hour, day, month, weekday, last] = fields;
+    let five_fields = [minute, hour, day, month, weekday].join(" ");
+    let has_seconds_last = parse_items(FieldName::Second, last).is_ok();
+    let is_possible = day.starts_with(['*', '?'])
+        && (last == "?" || has_seconds_last)
+        && build(["0", minute, hour, day, month, weekday, "*"]).is_ok();
+    is_possible.then(|| Warning::SecondsFirst {
+        instead: match last {
+            "*" | "?" | "0" | "00" => five_fields,
+            seconds => format!("{seconds} {five_fields}"),
+        },
+    })
 }
 
 /// Parses plain weekdays to bits, with Sunday = bit 0.

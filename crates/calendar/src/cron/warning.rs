@@ -26,6 +26,10 @@ pub enum Warning {
          {weekday}; for {weekday} within those days, use `{weekday}#{nth}` in the day-of-week field"
     )]
     EitherDay { days: String, weekday: String, nth: u16 },
+    #[error(
+        "of six fields the first is the seconds; if the first is the minute, write `{instead}`"
+    )]
+    SecondsFirst { instead: String },
 }
 
 /// Warnings about the seconds, minute or hour field, given its items and its text.

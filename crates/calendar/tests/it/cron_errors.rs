@@ -1,5 +1,6 @@
 //! Invalid expressions, their messages, and that the suggested fix is valid; warnings; canonical text.
 
+use calendar::cron::Warning;
 use calendar::{Cron, Hint};
 
 fn check(expression: &str, expected: &str) {
@@ -224,6 +225,41 @@ fn ambiguous_expressions_have_warnings() {
     );
     check("0 */5 * * *", &["`*/5` in the hour field restarts every day, so its steps are uneven"]);
     check("*/15 * * * *", &[]);
+}
+
+/// Other programs write the seconds last, or a year.
+#[test]
+fn six_fields_that_make_sense_with_the_minute_first_have_a_warning() {
+    let check = |expression: &str, instead: Option<&str>| {
+        let warnings = Cron::parse(expression).unwrap().warnings;
+        let found = warnings.into_iter().find_map(|warning| match warning {
+            Warning::SecondsFirst { instead } => Some(instead),
+            _ => None,
+        });
+        assert_eq!(found.as_deref(), instead, "{expression}");
+    };
+    check("0 9 * * 1-5 *", Some("0 9 * * 1-5"));
+    check("0 9 * * 1-5 ?", Some("0 9 * * 1-5"));
+    check("0 9 * * * *", Some("0 9 * * *"));
+    check("*/10 * * * * *", Some("*/10 * * * *"));
+    check("0 9 * * 1 0", Some("0 9 * * 1"));
+    check("0 9 */2 * 1 5", Some("5 0 9 */2 * 1"));
+    // With the minute first, the hour, the weekday or the last field would be wrong.
+    check("0 30 * * * *", None);
+    check("0 9 * * 8 *", None);
+    check("0 9 * * 1-5 MON", None);
+    // An hour is where it belongs.
+    check("0 0 9 * * *", None);
+    check("0 30 9 * * MON-FRI", None);
+    check("30 0 9 * * 1", None);
+    // Only six fields are ambiguous.
+    check("0 9 * * 1-5", None);
+    check("0 9 * * 1-5 * *", None);
+    let warning = Warning::SecondsFirst { instead: "0 9 * * 1-5".to_owned() };
+    assert_eq!(
+        warning.to_string(),
+        "of six fields the first is the seconds; if the first is the minute, write `0 9 * * 1-5`"
+    );
 }
 
 #[test]

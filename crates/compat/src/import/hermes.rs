@@ -133,8 +133,7 @@ fn warnings(job: Record<'_>) -> Vec<String> {
     }
     let lost = job.present(&AGENT_MEMBERS);
     if !lost.is_empty() {
-        warnings
-            .push(format!("not carried over, because the agent decides it: {}", lost.join(", ")));
+        warnings.push(format!("not imported, because the agent decides it: {}", lost.join(", ")));
     }
     if let Some(directory) = job.text("workdir") {
         let directory = shell_line([directory]);
@@ -228,7 +227,7 @@ mod tests {
                     "2 of 5 runs are done; the others are counted from 1",
                     "the output of `pre.sh` is not put before its prompt",
                     "the output of other jobs is not put before its prompt",
-                    "not carried over, because the agent decides it: `skills`, `model`",
+                    "not imported, because the agent decides it: `skills`, `model`",
                     "its directory is the agent's; `midwatch agent edit AGENT --cwd '/srv/my app'` sets it",
                     "its answer is not delivered (`telegram`); `midwatch run show` has it",
                 ],

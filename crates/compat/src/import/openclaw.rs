@@ -187,8 +187,7 @@ fn warn_of_turn(turn: Record<'_>, warnings: &mut Vec<String>) {
         lost.push("`toolsAllow`".to_owned());
     }
     if !lost.is_empty() {
-        warnings
-            .push(format!("not carried over, because the agent decides it: {}", lost.join(", ")));
+        warnings.push(format!("not imported, because the agent decides it: {}", lost.join(", ")));
     }
     if let Some(seconds) = turn.integer("timeoutSeconds").filter(|seconds| 0 < *seconds) {
         warnings.push(format!(
@@ -209,7 +208,7 @@ fn warn_of_job(job: Record<'_>, warnings: &mut Vec<String>) {
     }
     let lost = job.present(&JOB_MEMBERS);
     if !lost.is_empty() {
-        warnings.push(format!("not carried over: {}", lost.join(", ")));
+        warnings.push(format!("not imported: {}", lost.join(", ")));
     }
 }
 
@@ -297,11 +296,11 @@ mod tests {
                 "main",
                 "m",
                 &[
-                    "not carried over, because the agent decides it: `model`, `toolsAllow`",
+                    "not imported, because the agent decides it: `model`, `toolsAllow`",
                     "its time limit is the agent's; `midwatch agent edit AGENT --time-limit 120s` sets it",
                     "it runs in the session `main` there, and in a new one here",
                     "its answer is not delivered (`announce`); `midwatch run show` has it",
-                    "not carried over: `pacing`",
+                    "not imported: `pacing`",
                 ],
             )),
         );

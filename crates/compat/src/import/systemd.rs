@@ -29,10 +29,10 @@ const STARTS: [&str; 8] = [
     "OnClockChange",
     "OnTimezoneChange",
 ];
-/// Other settings of a timer that are carried over, or that need not be: slots run on time here.
+/// Other settings of a timer that are imported, or that need not be: slots run on time here.
 const TIMER_SETTINGS: [&str; 5] =
     ["Persistent", "RandomizedDelaySec", "AccuracySec", "Unit", "RemainAfterElapse"];
-/// Settings of a service that are carried over, or that need not be.
+/// Settings of a service that are imported, or that need not be.
 const SERVICE_SETTINGS: [&str; 7] = [
     "ExecStart",
     "Type",
@@ -230,7 +230,7 @@ fn warnings(unit: &TimerUnit, service: &UnitFile, agent: &str) -> Vec<String> {
     lost.extend(service.other_names("Service", &known));
     if !lost.is_empty() {
         let lost: Vec<String> = lost.iter().map(|name| format!("`{name}`")).collect();
-        warnings.push(format!("not carried over: {}", lost.join(", ")));
+        warnings.push(format!("not imported: {}", lost.join(", ")));
     }
     warnings
 }
@@ -339,7 +339,7 @@ mod tests {
             "the timer is not enabled, so the schedule is paused",
             "values of variables are not stored; set them in the daemon's environment, and pass them on with \
              `midwatch agent edit cron --env NAME`",
-            "not carried over: `WakeSystem`, `Nice`",
+            "not imported: `WakeSystem`, `Nice`",
         ];
         assert_eq!(schedule.warnings, expected);
     }

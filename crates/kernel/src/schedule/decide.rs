@@ -324,6 +324,7 @@ fn remove(
         former_upstream,
         added_by_agent: schedule.added_by_agent.clone(),
         lowers: schedule.raises.clone().filter(|_| is_person(actor)),
+        name: Some(schedule.definition.name.clone()),
         at: context.now,
     };
     events.push(context.event(Event::Removed(removed)));

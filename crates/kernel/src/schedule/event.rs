@@ -151,6 +151,9 @@ pub struct Removed {
     /// The tier that a person had given it and takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowers: Option<TierRaise>,
+    /// Its name; absent from older entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     pub at: Timestamp,
 }
 

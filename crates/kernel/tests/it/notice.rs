@@ -172,7 +172,7 @@ fn only_these_events_send_a_notice() {
             "authority.warned.1.plain.json",
             "lease_low",
             INSTANCE,
-            "The lease expires soon: from 2026-10-02T00:00:00Z on, every run needs approval."
+            "Confirm that you are still there, or from 2026-10-02T00:00:00Z on every run needs approval."
                 .to_owned(),
             "midwatch lease renew".to_owned(),
         ),

@@ -219,7 +219,7 @@ fn manual_start_is_described_as_one() {
     let description = slot.describe(world.run(1).as_ref(), &world.progress().unwrap());
     assert_eq!(
         description,
-        "run run_00000000000000000000000000000001 was started manually at 2026-01-05T00:00:07Z; it is queued"
+        "run run_00000000000000000000000000000001 was started by hand at 2026-01-05T00:00:07Z; it is queued"
     );
 }
 

@@ -198,7 +198,11 @@ impl Verification {
         let unsigned = self.chain.size().saturating_sub(self.signed_size);
         let mut caveats = self.trusted.into_caveats();
         if 0 < unsigned {
-            caveats.push(format!("no signed checkpoint covers the last {unsigned} entries"));
+            let last = match unsigned {
+                1 => "entry".to_owned(),
+                unsigned => format!("{unsigned} entries"),
+            };
+            caveats.push(format!("no signed checkpoint covers the last {last}"));
         }
         if !self.has_external {
             caveats.push(NO_EXTERNAL_CHECKPOINT.to_owned());

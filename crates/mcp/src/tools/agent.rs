@@ -2,7 +2,7 @@
 
 use api::{AgentList, AgentShow};
 
-use crate::arguments::described;
+use crate::arguments::renamed;
 use crate::schema::FieldType::{Cursor, Object, Objects};
 use crate::tool::Tool;
 use crate::tools::Toolset;
@@ -24,5 +24,5 @@ pub(super) const TOOLS: &[Tool] = &[
         "Show one agent: its backend, tier and limits, never its secrets.",
         &[("agent", Object)],
     )
-    .arguments(&[described("name", "The name, from agent_list.")]),
+    .arguments(&[renamed("name", "agent").or_field().described("The name, from agent_list.")]),
 ];

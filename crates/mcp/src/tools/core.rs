@@ -37,7 +37,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool::new::<StatusShow>(
         "budget_get",
         Toolset::Core,
-        "status",
+        "status --budgets",
         "Show how much of today's budget is used, and what the lease still allows.",
         &[("budget", Object), ("authority", Object)],
     )

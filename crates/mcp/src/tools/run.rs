@@ -1,7 +1,5 @@
 //! Tools that start, follow, cancel and retry runs.
 
-use std::fmt::Write;
-
 use api::{
     Code, Error, LeaseState, PolicyExplain, Run, RunCancel, RunList, RunRead, RunRetry, RunShow,
     RunState, RunWatch, RunWatched, ScheduleFire, StatusShow, WatchCursor,
@@ -31,7 +29,7 @@ pub(super) const TOOLS: &[Tool] = &[
          The schedule's next time does not change.",
         &[("run", Object), ("next_action", Text)],
     )
-    .arguments(&[renamed("id", "schedule_id").described("`sch_…`, from schedule_list.")])
+    .arguments(&[renamed("id", "schedule_id").described("The id, `sch_…`, or the name, from schedule_list.")])
     .then_requesting(add_next_action)
     .not_idempotent(),
     Tool::new::<RunWaitInput>(
@@ -42,7 +40,7 @@ pub(super) const TOOLS: &[Tool] = &[
          `cursor` of the answer until `ended` is true. To check once, use run_get.",
         &[("run", Object), ("said", Text), ("ended", Boolean), ("cursor", Text), ("next_action", Text)],
     )
-    .not_schedulable("it only waits; use `--after` to fire a schedule when a run of another has ended"),
+    .not_schedulable("it only waits; use `after` to fire a schedule when a run of another has ended"),
     Tool::new::<RunShow>(
         "run_get",
         Toolset::Run,
@@ -127,12 +125,14 @@ impl ToolInput for RunWaitInput {
         let wait_ms = self.max_wait_s.unwrap_or(20).min(WAIT_S_MAX) * 1_000;
         let request = RunWatch { id: self.run_id, seen, wait_ms };
         let watched = truncate_output(context.read(request).await?);
+        let cursor = format_cursor(&watched.seen);
+        let next_action = next_action(context, &watched.run, Some(&cursor)).await;
         Ok(object([
             ("run", to_json(&watched.run)?),
             ("said", watched.output.into()),
             ("ended", watched.ended.into()),
-            ("cursor", format_cursor(&watched.seen).into()),
-            ("next_action", next_action(context, &watched.run).await.into()),
+            ("cursor", cursor.into()),
+            ("next_action", next_action.into()),
         ]))
     }
 }
@@ -169,18 +169,18 @@ fn add_next_action<'a>(
 ) -> BoxFuture<'a, Result<Value, Error>> {
     async move {
         let run: Run = from_json(answer.get("run").cloned().unwrap_or_default())?;
-        Ok(with_field(answer, "next_action", next_action(context, &run).await))
+        Ok(with_field(answer, "next_action", next_action(context, &run, None).await))
     }
     .boxed()
 }
 
-/// What a model should do next about a run.
-async fn next_action(context: &ToolContext<'_>, run: &Run) -> String {
+/// What a model should do next about a run, of which it has seen everything up to the cursor.
+async fn next_action(context: &ToolContext<'_>, run: &Run, cursor: Option<&str>) -> String {
     match start_blocker(context, run).await {
         Some(why) => format!(
             "The run does not start: {why}. Tell your user, do other work, and do not wait for it."
         ),
-        None => next_step(run),
+        None => next_step(context, run, cursor),
     }
 }
 
@@ -192,38 +192,50 @@ async fn start_blocker(context: &ToolContext<'_>, run: &Run) -> Option<&'static 
     let status = context.read(StatusShow {}).await.ok()?;
     let authority = status.authority;
     match (status.daemon.running, authority.frozen, authority.lease.state) {
-        (false, ..) => Some("no daemon is running; a human can start one with `midwatch up`"),
+        (false, ..) => Some("no daemon is running; a human must start one"),
         (true, Some(_), _) => Some("a human has frozen Midwatch and must thaw it"),
         (true, None, LeaseState::Paused) => Some("the lease has expired; a human must renew it"),
         (true, None, LeaseState::Full | LeaseState::Ask) => None,
     }
 }
 
-fn next_step(run: &Run) -> String {
-    let mut text = String::new();
+fn next_step(context: &ToolContext<'_>, run: &Run, cursor: Option<&str>) -> String {
     let id = &run.id;
-    // Writing to a string does not fail.
-    let _ = match (run.state, &run.approval_id) {
-        (RunState::WaitingPermission, Some(approval)) => write!(
-            text,
-            "A human must decide {approval}; you cannot. Call approval_call_human once, then do other work \
-             and check with approval_get."
-        ),
-        (RunState::Done | RunState::Failed | RunState::Cancelled, _) => {
+    match (run.state, &run.approval_id, cursor) {
+        (RunState::WaitingPermission, Some(approval), _) => waiting_for(context, approval),
+        (RunState::Done | RunState::Failed | RunState::Cancelled, ..) => {
             let is_long = run.output.as_ref().is_some_and(|output| output.file.is_some());
-            let rest = if is_long { " run_output reads its whole output." } else { "" };
-            write!(text, "The run has ended; there is nothing to wait for.{rest}")
+            let rest = match is_long {
+                true => format!(" run_output with run_id {id} reads its whole output."),
+                false => String::new(),
+            };
+            format!("The run has ended; there is nothing to wait for.{rest}")
         }
-        (RunState::Unknown, _) => write!(
-            text,
-            "The outcome is unknown: it may have happened. Do not repeat it. A human must check and settle it with \
-             `midwatch run settle {id}`."
+        (RunState::Unknown, ..) => {
+            "The outcome is unknown: it may have happened. Do not repeat it. Tell your user that a human must check \
+             what happened and record it."
+                .to_owned()
+        }
+        (RunState::Queued | RunState::Running | RunState::WaitingPermission, _, Some(cursor)) => {
+            format!("Call run_wait with run_id {id} and cursor {cursor}.")
+        }
+        (RunState::Queued | RunState::Running | RunState::WaitingPermission, _, None) => {
+            format!("Call run_wait with run_id {id}, then follow the next_action of its answer.")
+        }
+    }
+}
+
+/// What to do about a run that waits for this approval.
+fn waiting_for(context: &ToolContext<'_>, approval: &str) -> String {
+    match context.offers("approval_call_human") {
+        true => format!(
+            "A human must decide; you cannot. Call approval_call_human once with approval_id {approval}, then do \
+             other work and check with approval_get, approval_id {approval}."
         ),
-        (RunState::Queued | RunState::Running | RunState::WaitingPermission, _) => {
-            write!(text, "Call run_wait with run_id {id} until `ended` is true.")
-        }
-    };
-    text
+        false => format!(
+            "A human must decide approval {approval}; you cannot. Tell your user, and do other work."
+        ),
+    }
 }
 
 /// Cuts the output to what fits into an answer, and moves the cursor back accordingly.

@@ -9,12 +9,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::arguments::{Argument, described};
+use crate::arguments::{Argument, renamed};
 use crate::schema::FieldType::{Boolean, Cursor, Object, Objects, Text, Texts};
 use crate::tool::{Tool, ToolContext, ToolInput, to_json, with_field};
 use crate::tools::Toolset;
 
-const ID: Argument = described("id", "`sch_…`, from schedule_list.");
+const ID: Argument = renamed("id", "schedule_id")
+    .or_field()
+    .described("The id, `sch_…`, or the name, from schedule_list.");
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool::new::<ScheduleCreateInput>(
@@ -24,23 +26,24 @@ pub(super) const TOOLS: &[Tool] = &[
         "Add a schedule that prompts an agent or calls a tool of this server: by cron, at an interval, daily, once, after \
          another schedule, or on an event. Adding the same schedule again returns the existing one. To run a schedule \
          now, use run_start.",
-        &[("schedule", Object), ("created", Boolean), ("next", Texts)],
+        &[("schedule", Object), ("created", Boolean), ("next", Texts), ("warnings", Texts)],
     ),
     Tool::new::<SchedulePreviewInput>(
         "schedule_preview",
         Toolset::Schedule,
         "schedule add --dry-run",
         "Show when a schedule would fire and whether its runs would need approval, without adding it.",
-        &[("schedule", Object), ("would_create", Boolean), ("next", Texts)],
+        &[("schedule", Object), ("would_create", Boolean), ("next", Texts), ("warnings", Texts)],
     )
     .not_schedulable("a preview has no effect"),
     Tool::new::<ScheduleList>(
         "schedule_list",
         Toolset::Schedule,
         "schedule list",
-        "List schedules with a few fields of each. For all fields of one, use schedule_get.",
+        "List schedules with a few fields of each, the next due first. For all fields of one, use schedule_get.",
         &[("schedules", Objects), ("cursor", Cursor)],
     )
+    .without(&["by_id"])
     .paged(&[
         "id",
         "name",
@@ -64,7 +67,7 @@ pub(super) const TOOLS: &[Tool] = &[
         Toolset::Schedule,
         "schedule edit",
         "Change the given fields of a schedule; omitted fields keep their value. A pending approval of its runs is requested again.",
-        &[("schedule", Object), ("changed", Boolean), ("next", Texts)],
+        &[("schedule", Object), ("changed", Boolean), ("next", Texts), ("warnings", Texts)],
     ),
     Tool::new::<SchedulePause>(
         "schedule_pause",
@@ -87,9 +90,10 @@ pub(super) const TOOLS: &[Tool] = &[
         Toolset::Schedule,
         "schedule remove",
         "Remove a schedule permanently; its history stays in the ledger. To stop it for a while, use schedule_pause.",
-        &[("schedule", Object)],
+        &[("schedule", Object), ("deleted", Boolean)],
     )
     .arguments(&[ID])
+    .then(|removed| Ok(with_field(removed, "deleted", true)))
     .destroys(),
     Tool::new::<Why>(
         "slot_explain",
@@ -101,7 +105,7 @@ pub(super) const TOOLS: &[Tool] = &[
     .arguments(&[ID]),
 ];
 
-/// The trigger is exactly one of cron, every, daily, at, after, event; the action is agent and prompt, or tool and payload.
+/// The trigger is exactly one of cron, every, daily, at, after, event, again; the action is agent and prompt, or tool and payload.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ScheduleCreateInput {
@@ -123,10 +127,14 @@ struct ScheduleCreateInput {
     daily: Option<String>,
     /// One instant, such as `2026-12-01T09:00:00Z`; without an offset it is in `tz`.
     at: Option<String>,
-    /// The id of another schedule, `sch_…`: this one fires after its runs.
+    /// The id or name of another schedule: this one fires when a run of it succeeds, or as `on` says.
     after: Option<String>,
     /// The name of the event that fires it.
     event: Option<String>,
+    /// Fires this long after the end of its own last run, such as `10m`.
+    again: Option<String>,
+    /// With after: which runs, `success` (default), `failure` or `any`. With daily: which days, such as `mon-fri`.
+    on: Option<String>,
     /// The time zone, such as `Europe/Berlin` or `UTC`. Required with cron, with daily, and with an `at` without
     /// offset.
     tz: Option<String>,
@@ -134,8 +142,10 @@ struct ScheduleCreateInput {
     #[schemars(range(max = 2))]
     tier: Option<u8>,
     /// Maximum number of runs per UTC day. Default: derived from the trigger.
+    #[schemars(range(min = 1))]
     per_day: Option<u32>,
     /// Maximum number of runs in total. Default: no limit.
+    #[schemars(range(min = 1))]
     max_fires: Option<u64>,
     /// What happens to a slot while an earlier run is live: `skip` it (default), run it afterwards (`buffer_one`, or
     /// `buffer_all:N` for up to N slots), run it in parallel (`allow:N` for up to N runs), or end the earlier run
@@ -155,12 +165,14 @@ struct ScheduleCreateInput {
 impl ScheduleCreateInput {
     fn into_request(self, dry_run: bool) -> Result<ScheduleAdd, Error> {
         let ScheduleCreateInput { name, agent, prompt, tool, payload, tier, .. } = self;
-        let ScheduleCreateInput { cron, every, daily, at, tz, after, event, .. } = self;
+        let ScheduleCreateInput { cron, every, daily, at, tz, after, event, again, on, .. } = self;
+        let trigger = TriggerArguments { cron, every, daily, at, tz, after, event, again, on };
+        let (when, event_trigger) = trigger.into();
         let ScheduleCreateInput { per_day, max_fires, overlap, missed, sensitive, .. } = self;
         Ok(ScheduleAdd {
             name,
-            when: When { cron, every, daily, at, tz, ..When::default() },
-            event_trigger: EventTrigger { after, event, ..EventTrigger::default() },
+            when,
+            event_trigger,
             action: Action { agent, prompt, tool, payload: payload_text(payload)? },
             sensitive: sensitive.unwrap_or(false),
             tier,
@@ -168,6 +180,29 @@ impl ScheduleCreateInput {
             paused: false,
             dry_run,
         })
+    }
+}
+
+/// The arguments of a trigger.
+struct TriggerArguments {
+    cron: Option<String>,
+    every: Option<String>,
+    daily: Option<String>,
+    at: Option<String>,
+    tz: Option<String>,
+    after: Option<String>,
+    event: Option<String>,
+    again: Option<String>,
+    on: Option<String>,
+}
+
+impl From<TriggerArguments> for (When, EventTrigger) {
+    fn from(arguments: TriggerArguments) -> (When, EventTrigger) {
+        let TriggerArguments { cron, every, daily, at, tz, after, event, again, on } = arguments;
+        // `on` is an outcome with `after`, and days otherwise.
+        let (ending, on) = if after.is_some() { (on, None) } else { (None, on) };
+        let when = When { cron, every, daily, at, tz, on, ..When::default() };
+        (when, EventTrigger { after, ending, event, again, ..EventTrigger::default() })
     }
 }
 
@@ -201,8 +236,9 @@ impl ToolInput for SchedulePreviewInput {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ScheduleUpdateInput {
-    /// `sch_…`, from schedule_list.
-    id: String,
+    /// The id, `sch_…`, or the name, from schedule_list.
+    #[serde(alias = "id")]
+    schedule_id: String,
     /// New name.
     name: Option<String>,
     /// New agent.
@@ -221,12 +257,21 @@ struct ScheduleUpdateInput {
     daily: Option<String>,
     /// New trigger: one instant.
     at: Option<String>,
+    /// New trigger: the id or name of another schedule, after whose runs it fires.
+    after: Option<String>,
+    /// New trigger: the name of an event.
+    event: Option<String>,
+    /// New trigger: this long after the end of its own last run.
+    again: Option<String>,
+    /// With after: `success` (default), `failure` or `any`. With daily: the days, such as `mon-fri`.
+    on: Option<String>,
     /// New time zone.
     tz: Option<String>,
     /// New tier, not below the agent's.
     #[schemars(range(max = 2))]
     tier: Option<u8>,
     /// New maximum number of runs per UTC day.
+    #[schemars(range(min = 1))]
     per_day: Option<u32>,
 }
 
@@ -234,20 +279,16 @@ impl ToolInput for ScheduleUpdateInput {
     const CHANGES: bool = true;
 
     async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let ScheduleUpdateInput { id, name, agent, prompt, tool, payload, .. } = self;
+        let ScheduleUpdateInput { schedule_id, name, agent, prompt, tool, payload, .. } = self;
+        let ScheduleUpdateInput { cron, every, daily, at, tz, after, event, again, on, .. } = self;
         let ScheduleUpdateInput { tier, per_day, .. } = self;
-        let when = When {
-            cron: self.cron,
-            every: self.every,
-            daily: self.daily,
-            at: self.at,
-            tz: self.tz,
-            ..When::default()
-        };
+        let trigger = TriggerArguments { cron, every, daily, at, tz, after, event, again, on };
+        let (when, event_trigger) = trigger.into();
         let request = ScheduleEdit {
-            id,
+            id: schedule_id,
             name,
             when: (when != When::default()).then_some(when),
+            event_trigger,
             action: Action { agent, prompt, tool, payload: payload_text(payload)? },
             tier,
             terms: Terms { per_day, ..Terms::default() },

@@ -6,7 +6,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use api::{Code, Error, HealthShow, StatusShow};
+use api::{Code, Error, HealthShow, StatusShow, nearest};
 use compat::list_schedules;
 use compat::promptyoself::agents::Agents;
 use compat::promptyoself::register::{RegisterArgs, invalid_input};
@@ -208,18 +208,17 @@ struct ScheduleTime {
     time: Option<String>,
     /// The id of a Letta agent, or the name of another agent. Default: the calling agent.
     agent_id: Option<String>,
-    /// Accepted; Letta is never asked about an agent. The agent must be registered.
-    #[serde(rename = "skip_validation")]
-    _skip_validation: Option<bool>,
+    /// Do not check whether the Letta server has the agent, which must be registered all the same. Default: false.
+    skip_validation: Option<bool>,
 }
 
 impl ToolInput for ScheduleTime {
     const CHANGES: bool = true;
 
     async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let ScheduleTime { prompt, time, agent_id, .. } = self;
+        let ScheduleTime { prompt, time, agent_id, skip_validation } = self;
         let args = RegisterArgs { agent_id, prompt, time, ..RegisterArgs::default() };
-        schedule_prompt(context, args).await
+        schedule_prompt(context, args, validation(skip_validation)).await
     }
 }
 
@@ -233,13 +232,12 @@ struct ScheduleCron {
     #[schemars(with = "String")]
     cron: Option<String>,
     /// Maximum number of times the prompt is sent. Default: no limit.
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(min = 1))]
     max_repetitions: Option<Value>,
     /// The id of a Letta agent, or the name of another agent. Default: the calling agent.
     agent_id: Option<String>,
-    /// Accepted; Letta is never asked about an agent. The agent must be registered.
-    #[serde(rename = "skip_validation")]
-    _skip_validation: Option<bool>,
+    /// Do not check whether the Letta server has the agent, which must be registered all the same. Default: false.
+    skip_validation: Option<bool>,
 }
 
 impl ToolInput for ScheduleCron {
@@ -250,7 +248,7 @@ impl ToolInput for ScheduleCron {
         let max_repetitions = self.max_repetitions.as_ref().map(text);
         let args =
             RegisterArgs { agent_id, prompt, cron, max_repetitions, ..RegisterArgs::default() };
-        schedule_prompt(context, args).await
+        schedule_prompt(context, args, validation(self.skip_validation)).await
     }
 }
 
@@ -266,13 +264,12 @@ struct ScheduleEvery {
     /// When to send it first, in ISO 8601. Default: one interval from now.
     start_at: Option<String>,
     /// Maximum number of times the prompt is sent. Default: no limit.
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(min = 1))]
     max_repetitions: Option<Value>,
     /// The id of a Letta agent, or the name of another agent. Default: the calling agent.
     agent_id: Option<String>,
-    /// Accepted; Letta is never asked about an agent. The agent must be registered.
-    #[serde(rename = "skip_validation")]
-    _skip_validation: Option<bool>,
+    /// Do not check whether the Letta server has the agent, which must be registered all the same. Default: false.
+    skip_validation: Option<bool>,
 }
 
 impl ToolInput for ScheduleEvery {
@@ -290,7 +287,7 @@ impl ToolInput for ScheduleEvery {
             max_repetitions,
             ..RegisterArgs::default()
         };
-        schedule_prompt(context, args).await
+        schedule_prompt(context, args, validation(self.skip_validation)).await
     }
 }
 
@@ -354,11 +351,11 @@ impl ToolInput for Execute {
         let status = context.read(StatusShow {}).await?;
         if !status.daemon.running {
             let what = "no daemon is running, so no prompt is delivered";
-            return Err(Error::new(Code::NotNow, what).hint("start one with `midwatch up`"));
+            return Err(Error::new(Code::NotNow, what).hint("ask a human to start one"));
         }
         if status.authority.frozen.is_some() {
             let what = "the installation is frozen, so no prompt is delivered";
-            return Err(Error::new(Code::NotNow, what).hint("end the freeze with `midwatch thaw`"));
+            return Err(Error::new(Code::NotNow, what).hint("a human must thaw it"));
         }
         let agents = Agents::load(context).await?;
         let filter = prompt_filter(context);
@@ -386,7 +383,7 @@ impl ToolInput for Test {
     async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let Some(letta) = &context.selection.agent().letta else {
             let what = "this server does not know a Letta server to test";
-            let hint = "a human can test it with `midwatch promptyoself test`";
+            let hint = "a human can test it on the command line";
             return Err(Error::new(Code::NotNow, what).hint(hint));
         };
         let agent_count = (letta.count_agents)().await?;
@@ -410,8 +407,7 @@ struct Upload {
 
 impl ToolInput for Upload {
     async fn execute(self, _: &ToolContext<'_>) -> Result<Value, Error> {
-        let hint = "ask a human to run `midwatch promptyoself upload --source-code TEXT`";
-        Err(Error::new(Code::RoleTooLow, UPLOAD_REFUSED).hint(hint))
+        Err(Error::new(Code::RoleTooLow, UPLOAD_REFUSED))
     }
 }
 
@@ -434,7 +430,7 @@ impl ToolInput for SetDefaultAgent {
             .ok_or_else(|| invalid_input("agent_id is required"))?;
         prompt_filter(context).check_may_schedule_for(id)?;
         let agents = Agents::load(context).await?;
-        agents.find(id).ok_or_else(|| agent_not_found(id))?;
+        agents.find(id).ok_or_else(|| agent_not_found(id, &agents, Validation::Ask))?;
         caller.choose(id.to_owned());
         Ok(json!({"status": "success", "agent_id": id}))
     }
@@ -532,7 +528,22 @@ fn prompt_filter<'a>(context: &'a ToolContext<'_>) -> PromptFilter<'a> {
     PromptFilter { only_agent: context.selection.agent().only.as_deref(), agent_id: None }
 }
 
-async fn schedule_prompt(context: &ToolContext<'_>, args: RegisterArgs) -> Result<Value, Error> {
+/// Whether the Letta server is asked about an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Validation {
+    Ask,
+    Skip,
+}
+
+fn validation(skip: Option<bool>) -> Validation {
+    if skip.unwrap_or(false) { Validation::Skip } else { Validation::Ask }
+}
+
+async fn schedule_prompt(
+    context: &ToolContext<'_>,
+    args: RegisterArgs,
+    validation: Validation,
+) -> Result<Value, Error> {
     let agents = Agents::load(context).await?;
     let named = promptyoself::named_agent(args.agent_id.as_deref()).map(str::to_owned);
     let agent_id = named.or_else(|| infer_agent(context, &agents).map(|(id, _)| id));
@@ -544,7 +555,10 @@ async fn schedule_prompt(context: &ToolContext<'_>, args: RegisterArgs) -> Resul
     let args = RegisterArgs { agent_id, ..args }.check()?;
     let id = args.agent_id.as_str();
     prompt_filter(context).check_may_schedule_for(id)?;
-    let agent = agents.find(id).ok_or_else(|| agent_not_found(id))?;
+    let agent = agents.find(id).ok_or_else(|| agent_not_found(id, &agents, validation))?;
+    if let (Validation::Ask, Some(letta)) = (validation, &context.selection.agent().letta) {
+        (letta.validate_agent)(agent.clone()).await?;
+    }
     let new = args.to_schedule(now_us())?;
     let registered = match &context.key {
         Some(key) => promptyoself::register_once(context, key, &args, &new, &agent.name).await?,
@@ -553,9 +567,18 @@ async fn schedule_prompt(context: &ToolContext<'_>, args: RegisterArgs) -> Resul
     to_json(&registered)
 }
 
-fn agent_not_found(id: &str) -> Error {
-    invalid_input(format!("Agent validation failed: Agent {id} not found"))
-        .hint("promptyoself_agents lists the registered agents; only a human can register others")
+fn agent_not_found(id: &str, agents: &Agents, validation: Validation) -> Error {
+    let what = match validation {
+        Validation::Ask => format!("Agent validation failed: Agent {id} not found"),
+        Validation::Skip => format!("Agent {id} is not registered"),
+    };
+    let known = agents.to_list();
+    let similar = nearest(id, known.iter().map(|agent| agent.id.as_str()));
+    let list = "promptyoself_agents lists the registered agents; only a human can register others";
+    invalid_input(what).hint(match similar {
+        Some(similar) => format!("did you mean `{similar}`? {list}"),
+        None => list.to_owned(),
+    })
 }
 
 /// The agent that the client has chosen, or else that of the environment, and where it was found.

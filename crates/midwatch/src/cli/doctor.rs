@@ -191,13 +191,15 @@ impl StartupChecks {
     fn daemon(&self) -> Option<Check> {
         match self.status.as_ref()? {
             Ok(status) => Some(match status.daemon.pid {
-                Some(pid) => Check::ok("watch", format!("the daemon is running, pid {pid}")),
-                None => {
-                    Check::warning("watch", "no daemon is running", "start it with `midwatch up`")
-                }
+                Some(pid) => Check::ok("daemon", format!("running, pid {pid}")),
+                None => Check::warning(
+                    "daemon",
+                    "none is running, so nothing fires",
+                    "start it with `midwatch up`",
+                ),
             }),
             Err(error) if check_for(error.code).is_some() => None,
-            Err(error) => Some(Check::error("watch", error)),
+            Err(error) => Some(Check::error("daemon", error)),
         }
     }
 
@@ -219,7 +221,11 @@ impl StartupChecks {
         let name = "notices";
         if !loaded.config.notice.is_configured() {
             let hint = "set `notice.command` or `notice.url`, then `midwatch notice test`";
-            return Check::warning(name, "none: no one is told when a run fails or waits", hint);
+            return Check::warning(
+                name,
+                "none: no one is notified when a run fails or waits",
+                hint,
+            );
         }
         let channels = self.opened().map(|status| status.notices.as_slice()).unwrap_or_default();
         let failing = channels.iter().find_map(|channel| {
@@ -266,9 +272,8 @@ fn check_separation(context: &Context) -> Option<Check> {
         false => Check::ok(name, "agents run as another user than you"),
         true => Check::warning(
             name,
-            "rules are advisory for `command` agents: they run as your user",
-            "they can read and change your files and this data; run the daemon as a separate user, and give commands as \
-             that user",
+            "`command` agents run as your user and can read and change your files and this data",
+            "rules are only advisory for them; run the daemon as a separate user, and give commands as that user",
         ),
     })
 }
@@ -364,7 +369,7 @@ fn check_directory(context: &Context) -> Check {
 }
 
 fn check_disk(context: &Context) -> Check {
-    let name = "room on the disk";
+    let name = "disk space";
     let path = context.directory.path();
     let Ok(found) = rustix::fs::statvfs(path) else {
         return Check::ok(name, "unknown until the data directory exists");
@@ -379,9 +384,9 @@ fn check_disk(context: &Context) -> Check {
 
 fn check_ledger(status: &Status) -> Check {
     match &status.ledger.stopped {
-        None => Check::ok("log", entries(status.ledger.entries)),
+        None => Check::ok("ledger", entries(status.ledger.entries)),
         Some(reason) => Check::finding(
-            "log",
+            "ledger",
             true,
             reason,
             "`midwatch ledger verify` shows where; `midwatch up` writes again once it is sound",

@@ -14,7 +14,7 @@ use crate::view::View;
 
 /// Cancel every running run and start none until `midwatch thaw`
 ///
-/// It takes effect at once, also if the disk is full or the database does not answer. If the daemon does not answer
+/// It takes effect at once, even if the disk is full or the database does not answer. If the daemon does not answer
 /// within two seconds, the command leaves a marker file, which the daemon obeys as soon as it continues or starts.
 #[derive(Debug, Args)]
 pub(super) struct Freeze {

@@ -1,5 +1,6 @@
 //! `midwatch mcp`
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +12,20 @@ use futures::FutureExt;
 use rustix::process::getppid;
 use tokio::io::BufReader;
 use tokio::select;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::warn;
 
 use super::promptyoself::count_letta_agents;
+use super::promptyoself::register::validate_registered;
 use super::promptyoself::settings::{Letta, default_agent, only_agent};
 use crate::context::{Context, VERSION};
 use crate::reconnecting_client::ReconnectingClient;
 
+/// What a person sees who starts the server in a terminal.
+const WAITING: &str = "waiting for an MCP client on stdin; ctrl-c ends it. A client starts this command itself: \
+                       `claude mcp add midwatch -- midwatch mcp`";
+/// How long a call waits for the Letta server.
+const LETTA_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often to check whether the parent process still runs.
 const PARENT_POLL: Duration = Duration::from_secs(1);
 
@@ -51,6 +58,9 @@ pub(super) async fn run(context: &Context, mcp: Mcp) -> Result<ExitCode, Error> 
         false => selection,
     };
     let selection = selection.read_only(mcp.read_only);
+    if io::stdin().is_terminal() {
+        context.output.remark(WAITING);
+    }
     let handle = Arc::new(ReconnectingClient::new(context.for_assistant()));
     let server = Server::new(handle, selection, VERSION);
     let (input, output) = ::mcp::stdio_pipes();
@@ -68,16 +78,28 @@ fn calling_agent(context: &Context) -> Result<CallingAgent, Error> {
     let only = only_agent(&context.environment)?.map(str::to_owned);
     let default = default_agent(&context.environment).map(str::to_owned);
     let Letta { url, credential } = Letta::from_environment(&context.environment);
-    let client = context.for_assistant();
+    let (counting, validating) = (context.for_assistant(), context.for_assistant());
     let letta = LettaConnection {
         url,
         has_key: credential.is_some(),
         count_agents: Arc::new(move || {
-            let client = client.clone();
-            async move { count_letta_agents(&client).await }.boxed()
+            let context = counting.clone();
+            async move { in_time(count_letta_agents(&context)).await }.boxed()
+        }),
+        validate_agent: Arc::new(move |agent| {
+            let context = validating.clone();
+            async move { in_time(validate_registered(&context, &agent)).await }.boxed()
         }),
     };
     Ok(CallingAgent::new(only.clone().or(default), only, letta))
+}
+
+/// Ends a request to the Letta server before a client stops to wait for its call.
+async fn in_time<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    timeout(LETTA_TIMEOUT, request).await.unwrap_or_else(|_| {
+        let what = format!("the Letta server did not answer in {} s", LETTA_TIMEOUT.as_secs());
+        Err(Error::new(Code::Unreachable, what).hint("try again, or tell your user"))
+    })
 }
 
 /// Waits until the parent process ends. Its end does not always close our stdin: a child of it may hold the

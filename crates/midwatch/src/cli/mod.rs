@@ -34,6 +34,7 @@ mod why;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -156,6 +157,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let output = Output { format: if wants_json { Format::Json } else { Format::Human } };
     let subcommands = subcommands(&arguments);
     let is_promptyoself = subcommands.first().is_some_and(|name| name == promptyoself::NAME);
+    let typed: Vec<String> =
+        arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) if is_promptyoself && error.use_stderr() => {
@@ -163,7 +166,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(error) => return report(&error, &subcommands, &output),
     };
-    let done = dispatch(cli, output).and_then(|code| output::failed_write().map_or(Ok(code), Err));
+    let done =
+        dispatch(cli, typed, output).and_then(|code| output::failed_write().map_or(Ok(code), Err));
     match done {
         Ok(code) => code,
         Err(error) if is_promptyoself => promptyoself::report_error(&error),
@@ -174,7 +178,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
+fn dispatch(cli: Cli, typed: Vec<String>, output: Output) -> Result<ExitCode, Error> {
     // These need neither a data directory nor a runtime.
     match cli.command {
         Command::Completions(completions) => return Ok(completions::run(&completions, &output)),
@@ -194,7 +198,10 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     let _ = local_checks::disable_core_dumps();
     // Files that are created from here on are private to this user.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let context = context(&cli, output)?;
+    let context = context(&cli, typed, output)?;
+    if is_look(&cli.command) && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        context.set_look();
+    }
     let is_daemon = match &cli.command {
         Command::Promptyoself(promptyoself) => promptyoself.may_run_daemon(),
         command => matches!(command, Command::Up(_)),
@@ -209,7 +216,39 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     runtime.block_on(run_command(&context, cli.command))
 }
 
-fn context(cli: &Cli, output: Output) -> Result<Context, Error> {
+/// Whether a person who runs this command at a terminal looks at the installation, which keeps the lease from expiring.
+/// A command that stays could run long after they have left; one that agents run, too, says nothing about a person.
+fn is_look(command: &Command) -> bool {
+    match command {
+        Command::Up(_) | Command::Demo | Command::Mcp(_) | Command::Promptyoself(_) => false,
+        // It renews the lease itself.
+        Command::Lease(_) => false,
+        Command::Timeline(timeline) => !timeline.follows(),
+        Command::Run(command) => !command.follows(),
+        Command::Ledger(command) => !command.follows(),
+        Command::Stop(_)
+        | Command::Status(_)
+        | Command::Doctor
+        | Command::Agent(_)
+        | Command::Schedule(_)
+        | Command::Approval(_)
+        | Command::Freeze(_)
+        | Command::Thaw(_)
+        | Command::Policy(_)
+        | Command::Token(_)
+        | Command::Notice(_)
+        | Command::Event(_)
+        | Command::Why(_)
+        | Command::Backup(_)
+        | Command::Cleanup(_)
+        | Command::Store(_)
+        | Command::Config(_)
+        | Command::Completions(_)
+        | Command::Man(_) => true,
+    }
+}
+
+fn context(cli: &Cli, typed: Vec<String>, output: Output) -> Result<Context, Error> {
     let mut data = cli.data.clone().or_else(|| environment::path("MIDWATCH_DATA"));
     let config = cli.config.clone().or_else(|| environment::path("MIDWATCH_CONFIG"));
     let mut environment = environment::of_process();
@@ -219,7 +258,7 @@ fn context(cli: &Cli, output: Output) -> Result<Context, Error> {
     }
     let store = cli.store.clone();
     environment.extend(store.map(|url| ("MIDWATCH_STORE_URL".to_owned(), url)));
-    let view = view(cli.utc, &environment);
+    let view = view(cli.utc, &environment).for_command(typed);
     Context::new(data, config, environment, output, view)
 }
 
@@ -266,4 +305,36 @@ fn worker_threads() -> usize {
 /// The definition of all commands, for generated help and pages.
 pub fn definition() -> clap::Command {
     Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_that_end_with_their_answer_are_a_look() {
+        for (line, expected) in [
+            ("status", true),
+            ("status --json", true),
+            ("run list", true),
+            ("run show run_1", true),
+            ("schedule list", true),
+            ("timeline", true),
+            ("ledger tail", true),
+            ("approval show apr_1", true),
+            ("why news", true),
+            ("run watch run_1", false),
+            ("timeline --follow", false),
+            ("ledger tail -f", false),
+            ("up", false),
+            ("demo", false),
+            ("mcp", false),
+            ("promptyoself list", false),
+            ("lease renew", false),
+        ] {
+            let arguments = std::iter::once("midwatch").chain(line.split(' '));
+            let cli = Cli::try_parse_from(arguments).unwrap();
+            assert_eq!(is_look(&cli.command), expected, "{line}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api::{Code, DaemonStop, DaemonStopping, Error, Run};
+use calendar::distance;
 use clap::Args;
 use serde::Serialize;
 use tokio::time::sleep;
@@ -13,7 +14,6 @@ use crate::access::send_to_daemon;
 use crate::context::Context;
 use crate::directory::Directory;
 use crate::run_text::{describe_cut_off, describe_running};
-use crate::view::distance;
 
 const POLL: Duration = Duration::from_millis(50);
 

@@ -29,7 +29,7 @@ const TEXT_COLUMNS_MIN: usize = 24;
 
 /// Show everything that happened, one line each, oldest first
 ///
-/// It is made from the ledger. `midwatch ledger tail` shows the same events exactly. With `--json` each line is one
+/// It is made from the ledger. `midwatch ledger tail` shows the same events with their facts. With `--json` each line is one
 /// document.
 #[derive(Debug, Args)]
 pub(super) struct Timeline {
@@ -42,6 +42,13 @@ pub(super) struct Timeline {
     /// Also show bookkeeping such as heartbeats
     #[arg(long)]
     all: bool,
+}
+
+impl Timeline {
+    /// Whether it stays until it is interrupted.
+    pub(super) fn follows(&self) -> bool {
+        self.follow
+    }
 }
 
 pub(super) async fn run(context: &Context, args: Timeline) -> Result<ExitCode, Error> {
@@ -99,13 +106,13 @@ impl Feed for Lines<'_> {
     }
 
     fn take(&mut self, page: Page) -> ControlFlow<()> {
+        self.has_lines |= !page.lines.is_empty();
         for line in &page.lines {
             if self.output.show_line(line, |line| render(line, self.view)).is_err() {
                 // Stdout is closed.
                 return ControlFlow::Break(());
             }
         }
-        self.has_lines |= !page.lines.is_empty();
         self.request.after = Some(page.cursor);
         ControlFlow::Continue(())
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::Error;
 use clap::Args;
 
-use super::support::sentence::for_people;
+use super::support::wrap::wrap;
 use crate::access::send;
 use crate::context::Context;
 
@@ -21,6 +21,13 @@ pub(super) struct Why {
 
 pub(super) async fn run(context: &Context, why: Why) -> Result<ExitCode, Error> {
     let answer = send(context, api::Why { id: why.schedule, at: why.at }).await?;
-    context.output.show(&answer, |answer| for_people(&answer.sentence, &context.view));
+    let view = &context.view;
+    context.output.show(&answer, |answer| {
+        let sentence = view.localize(&answer.sentence);
+        match sentence == answer.sentence {
+            true => sentence,
+            false => format!("{}\ntimes are {}", wrap(&sentence, view.width, ""), view.zone_name()),
+        }
+    });
     Ok(ExitCode::SUCCESS)
 }

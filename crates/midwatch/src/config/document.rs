@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
+use api::nearest;
 use toml::Spanned;
 use toml::de::{DeArray, DeInteger, DeString, DeTable, DeValue};
 
 use super::error::Fault;
 use super::keys::{KEYS, Key, SECTIONS};
-use super::nearest::nearest;
 use super::raw::{LIST, Raw};
 use super::text::quoted;
 

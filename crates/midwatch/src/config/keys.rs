@@ -80,8 +80,8 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         name: "lease",
-        doc: "How long Midwatch runs without a human. Deciding an approval and `midwatch \
-              lease renew` renew the lease.",
+        doc: "How long Midwatch runs without a human. A command that you run in a terminal, \
+              the page of an approval and `midwatch lease renew` renew the lease.",
         is_reloadable: true,
     },
     Section {
@@ -449,7 +449,7 @@ pub(super) const KEYS: &[Key] = &[
         path: "feature_flags.token_files",
         doc: "Whether a file `approvals/pending/SCHEDULE.token` in the data directory \
               approves the next run of a schedule; see `docs/safety.md`. Every program \
-              that runs as the same user can write one, also an agent. Never in \
+              that runs as the same user can write one, including an agent. Never in \
               `strict-prod`.",
         default: Raw::Boolean(false),
         kind: &Field(|config| &mut config.feature_flags.token_files),

@@ -11,7 +11,6 @@ mod error;
 mod keys;
 mod kind;
 mod load;
-mod nearest;
 mod pages;
 mod raw;
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agents::Scheme;
+use api::nearest;
 use kernel::backend::{SecretRef, Url};
 use kernel::money::Money;
 use mcp::{Toolset, UnknownToolset};
 use store_postgres::Target;
 
-use super::nearest::nearest;
 use super::raw::Raw;
 use super::units::{format_bytes, format_span, parse_bytes, parse_span};
 use super::{DatabaseUrl, Level, Posture, Setting};

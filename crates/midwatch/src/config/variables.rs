@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use api::nearest;
 use kernel::backend::SecretRef;
 
 use super::Config;
 use super::keys::{KEYS, Key};
-use super::nearest::nearest;
 
 const PREFIX: &str = "MIDWATCH_";
 

@@ -9,7 +9,7 @@ use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
 use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator};
 use mcp::Selection;
-use runtime::{Credentials, Engine, LocalHandle};
+use runtime::{Clock, Credentials, Engine, LocalHandle, SystemClock};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -151,7 +151,8 @@ impl HttpAuthenticator for TokenAuthenticator {
             let actor = engine.authenticate_token(&token).await?;
             let name = actor.name().to_owned();
             let handle = engine.handle(actor);
-            Ok(Authenticated { name, handle: Arc::new(TokenHandle { token, handle, engine }) })
+            let handle = Arc::new(TokenHandle { token, handle, engine });
+            Ok(Authenticated { name, handle, now_us: SystemClock.now().as_micros() })
         }
         .boxed()
     }
@@ -173,8 +174,10 @@ impl HttpAuthenticator for TokenAuthenticator {
             let peer = peer.map_err(|error| Error::new(Code::Failed, error))?;
             let credentials = Credentials { token: Some(&token), ..peer.credentials() };
             let actor = engine.authenticate_person(credentials).await?;
+            engine.record_look(&actor).await;
             let name = actor.name().to_owned();
-            Ok(Authenticated { name, handle: Arc::new(engine.handle(actor)) })
+            let handle = Arc::new(engine.handle(actor));
+            Ok(Authenticated { name, handle, now_us: SystemClock.now().as_micros() })
         }
         .boxed()
     }

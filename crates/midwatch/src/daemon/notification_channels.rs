@@ -8,7 +8,7 @@ use agents::{Egress, Hook, HookResult, Http, Outcome, Post, Reason};
 use api::{Digest, Error};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::backend::Url;
-use redact::Redactor;
+use redact::{Redactor, redact};
 use runtime::{Channel, DeliveryError};
 use tracing::warn;
 
@@ -58,7 +58,8 @@ impl Channel for CommandChannel {
 
     fn deliver<'a>(&'a self, digest: &'a Digest) -> BoxFuture<'a, Result<(), DeliveryError>> {
         async move {
-            let document = serde_json::to_string(digest).map_err(|error| permanent(&error))?;
+            let digest = redacted(digest);
+            let document = serde_json::to_string(&digest).map_err(|error| permanent(&error))?;
             let result = self.0.run(&format!("{document}\n"), COMMAND_TIME_MAX).await;
             delivery_of(result)
         }
@@ -92,13 +93,14 @@ impl Channel for UrlChannel {
 
     fn deliver<'a>(&'a self, digest: &'a Digest) -> BoxFuture<'a, Result<(), DeliveryError>> {
         async move {
+            let digest = redacted(digest);
             let post = Post {
                 url: &self.url,
                 // The operator chose the url, not an agent.
                 egress: Egress::Unrestricted,
                 token: self.token.as_deref(),
                 key: Some(&digest.id),
-                body: digest,
+                body: &digest,
                 time_max: REQUEST_TIME_MAX,
             };
             // The body of the response is not read.
@@ -109,6 +111,18 @@ impl Channel for UrlChannel {
         }
         .boxed()
     }
+}
+
+/// The digest without secrets: the name of a schedule may have one, such as that of an imported command.
+fn redacted(digest: &Digest) -> Digest {
+    let mut digest = digest.clone();
+    digest.text = redact(&digest.text).into_owned();
+    for item in &mut digest.items {
+        item.text = redact(&item.text).into_owned();
+        let name = item.schedule_name.take();
+        item.schedule_name = name.map(|name| redact(&name).into_owned());
+    }
+    digest
 }
 
 fn delivery_of_status(status: u16) -> Result<(), DeliveryError> {
@@ -140,6 +154,23 @@ impl fmt::Debug for UrlChannel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secret_in_the_name_of_a_schedule_is_not_sent() {
+        let (id, name) = ("run_0006607e0b8db89c000095398e39bfcf", "sync --password=hunter2-4f1d0c");
+        let text = format!("{name}: Run {id} of sch_19f14247 failed (exit).");
+        let item = serde_json::json!({
+            "seq": 1, "kind": "run_failed", "id": id, "at": "2026-11-18T02:00:00Z", "text": text,
+            "command": format!("midwatch run show {id}"), "schedule_id": "sch_19f14247", "schedule_name": name,
+        });
+        let digest = serde_json::json!({
+            "format": 1, "id": "ntc_x_1_2", "instance": "x", "text": text, "items": [item], "more": 0,
+        });
+        let sent = redacted(&serde_json::from_value(digest).unwrap());
+        let sent = serde_json::to_string(&sent).unwrap();
+        assert!(!sent.contains("hunter2") && sent.contains("sync --password="), "{sent}");
+        assert!(sent.contains(&format!("Run {id} of sch_19f14247 failed (exit).")), "{sent}");
+    }
 
     #[test]
     fn status_decides_whether_delivery_is_retried() {

@@ -176,6 +176,7 @@ impl AdmittedConnection {
         };
         // The permits of a principal that is not an operator, from its first request that is not a stop.
         let mut permits = None;
+        let mut looks = theirs.at_terminal;
         loop {
             let HeldFrame { frame, mut memory } = held;
             // Authenticate every request: the token may have been revoked.
@@ -194,6 +195,10 @@ impl AdmittedConnection {
                 Ok(actor) => actor,
                 Err(refused) => return frames::write(&mut output, &Reply::Error(refused)).await,
             };
+            // A stop waits for nothing.
+            if std::mem::take(&mut looks) && !frame.stops() {
+                engine.record_look(&actor).await;
+            }
             let next_memory = limits.frames.for_caller(&peer, &actor);
             match frame {
                 ClientFrame::Call(frame) => {

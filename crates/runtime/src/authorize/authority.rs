@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agents::AgentBackend;
 use api::Error;
+use calendar::Span;
 use kernel::approval::{self, Approval, ApprovalContext, Plan};
 use kernel::authority::{self, Attribution, Authority, Command, LeaseState};
 use kernel::installation::{Event as InstallationEvent, Started};
@@ -13,8 +14,8 @@ use kernel::{Actor, ApprovalId, EventBody, Now, RunId, ScheduleId, Timestamp};
 use store::Store;
 use tokio::select;
 use tokio::sync::Notify;
-use tokio::time::sleep;
-use tracing::{error, warn};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, error, warn};
 
 use crate::authorize::approvals::{Approvals, find_approval};
 use crate::authorize::stop_markers::StopTarget;
@@ -34,6 +35,8 @@ use crate::wire;
 const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// How often to check whether the runs of a frozen installation have ended.
 const RECHECK_RUNS_EVERY: Duration = Duration::from_millis(100);
+/// How long a person who looks waits for the renewal of the lease.
+const LOOK_WITHIN: Duration = Duration::from_millis(500);
 /// The longest sleep, because the clock may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
@@ -219,14 +222,26 @@ impl AuthorityControl {
 
     /// Renews the lease after a person has decided something, which shows that they are there.
     pub(crate) async fn renew_lease_on_activity(&self, actor: &Actor) {
-        let transaction = Transaction { rows: vec![self.row()], ..Transaction::by(actor) };
-        let command = Command::RenewOnActivity { lease: self.config.active().lease };
-        let renewed = self
-            .transactions
-            .commit(transaction, |rows, now| self.decide(rows, actor, &command, now));
-        if let Err(failed) = renewed.await {
+        let lease = self.config.active().lease;
+        if let Err(failed) = self.renew_by(actor, Command::RenewOnActivity { lease }).await {
             warn!(%failed, "failed to renew the lease");
         }
+    }
+
+    /// Renews the lease because a person looks at the installation. Their request is served whether or not this
+    /// works, so it is given up after a short time.
+    pub(crate) async fn renew_lease_on_look(&self, actor: &Actor) {
+        let lease = self.config.active().lease;
+        let renewed = timeout(LOOK_WITHIN, self.renew_by(actor, Command::Look { lease })).await;
+        if !matches!(renewed, Ok(Ok(()))) {
+            debug!(?renewed, "failed to renew the lease for a person who looks");
+        }
+    }
+
+    async fn renew_by(&self, actor: &Actor, command: Command) -> Result<(), Error> {
+        let transaction = Transaction { rows: vec![self.row()], ..Transaction::by(actor) };
+        let decide = |rows: &Rows, now| self.decide(rows, actor, &command, now);
+        self.transactions.commit(transaction, decide).await.map(drop)
     }
 
     pub(crate) fn decide(
@@ -286,6 +301,7 @@ impl AuthorityControl {
     pub(crate) fn to_wire(&self, authority: &Authority) -> api::Authority {
         let (lease, now) = (self.config.active().lease, self.time.monotonic_now());
         let at = |state| authority.lease_state_starts_at(lease, state).map(rfc3339);
+        let span = |us: i64| Span::from_millis(us / 1_000).map(|span| span.to_string());
         api::Authority {
             frozen: authority.frozen.as_ref().map(attribution),
             lease: api::Lease {
@@ -293,6 +309,8 @@ impl AuthorityControl {
                 renewed: authority.renewed.as_ref().map(attribution),
                 asks_from: at(LeaseState::Ask),
                 pauses_from: at(LeaseState::Paused),
+                ask_after: span(lease.ask_after_us),
+                pause_after: span(lease.pause_after_us),
             },
         }
     }

@@ -353,7 +353,7 @@ fn shortage(counter: &Counter, used: i64, max: i64, expected: i64) -> Shortage {
             Shortage::Approvals(format!("{max} approvals of agent `{agent}` are pending already"))
         }
         Counter::ApprovalRequests(agent, _) => Shortage::Approvals(format!(
-            "{max} approvals were requested for agent `{agent}` today, and no more may be before midnight UTC"
+            "{max} approvals were requested for agent `{agent}` today, the limit until midnight UTC"
         )),
         Counter::Runs(_) => Shortage::Budget(format!(
             "{max} runs were started today, and no more may start before midnight UTC"

@@ -12,7 +12,7 @@ use kernel::schedule::{self, Schedule};
 use kernel::token::Token;
 use kernel::tool::ToolCall;
 use kernel::{Actor, ApprovalId, Counter, ScheduleId};
-use policy::{Example, Rules, capability};
+use policy::{Example, Rules, built_in_meaning, capability, explain_error};
 
 use crate::authorize::signatures::{hash_plan, is_validly_signed};
 use crate::clock::Time;
@@ -175,13 +175,24 @@ pub(crate) fn decision_sentence(
     decision: &PolicyDecision,
     [allow, ask, deny]: [&str; 3],
 ) -> String {
-    let rules: Vec<String> = decision.rules.iter().map(|it| format!("`{it}`")).collect();
+    let meaning = |name: &str| match name {
+        LEASE_RULE => Some("the lease has expired"),
+        name => built_in_meaning(name),
+    };
+    let rule = |name: &String| match meaning(name) {
+        Some(meaning) => format!("`{name}` ({meaning})"),
+        None => format!("`{name}`"),
+    };
+    let rules: Vec<String> = decision.rules.iter().map(rule).collect();
     let verb = match decision.verdict {
         Verdict::Allow => allow,
         Verdict::Ask => ask,
         Verdict::Deny => deny,
     };
-    format!("the policy {verb} because of {} in {}", rules.join(", "), decision.posture)
+    let because = format!("the policy {verb} because of {}", rules.join(", "));
+    let errors = decision.rules.iter().filter_map(|rule| explain_error(rule));
+    let errors: String = errors.map(|error| format!("; {error}")).collect();
+    format!("{because} in {}{errors}", decision.posture)
 }
 
 /// What happens to the runs of a schedule, as a sentence.
@@ -202,7 +213,7 @@ fn preview_sentence(preview: &run::PolicyPreview) -> String {
     };
     match preview.is_frozen {
         true => {
-            format!("no run starts while the installation is frozen; after `midwatch thaw`, {then}")
+            format!("no run starts while the installation is frozen; after it is thawed, {then}")
         }
         false => then,
     }
@@ -292,6 +303,38 @@ mod tests {
         check(outside, Ok(("ask", "@tier-2")));
         // A request without a field that a rule matches is denied.
         check(r#"{"capability": "agent.prompt"}"#, Ok(("deny", "@error:policy.toml/nights")));
+    }
+
+    #[test]
+    fn a_decision_says_what_is_wrong_with_a_request() {
+        let own = [("policy.toml".to_owned(), NIGHTS.to_owned())];
+        let rules = rules(Posture::Staging, &own, Path::new("/srv")).unwrap();
+        for (document, expected) in [
+            (
+                r#"{"capability": "shell.run", "argv": ["ls", "-l"]}"#,
+                "`argv` must begin with the absolute path of a program, without `.` and `..`",
+            ),
+            (
+                r#"{"capability": "filesystem.read", "path": "a/../b"}"#,
+                "`path` must be absolute, without `.` and `..`",
+            ),
+            (
+                r#"{"capability": "net.read", "host": "a.org:80"}"#,
+                "`host` must be a plain name or address, without a port",
+            ),
+            (
+                r#"{"capability": "agent.prompt"}"#,
+                "the request lacks a field that rule `policy.toml/nights` needs",
+            ),
+        ] {
+            let (ruling, sentence) = evaluate_document(&rules, document).unwrap();
+            assert_eq!(ruling.verdict, api::Verdict::Deny, "{document}");
+            assert!(sentence.ends_with(&format!("; {expected}")), "{sentence}");
+        }
+        let (_, sentence) =
+            evaluate_document(&rules, r#"{"capability": "shell.run", "argv": ["/bin/ls"]}"#)
+                .unwrap();
+        assert!(!sentence.contains("must"), "{sentence}");
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! Completes the references of a request: a unique prefix of an id, or a name, becomes the id.
+//! Completes the references of a request: a unique prefix of an id, or a name, becomes the id. For an unknown name, the
+//! error suggests a similar one.
 //!
 //! An agent refers only to its own objects, so the names and prefixes of others are as unknown to it as those that do not
 //! exist. A full id is left as it is, without a look at the store: a stop works even if the store does not answer.
 
 use std::sync::Arc;
 
-use api::{Code, Error, Reference, Referent, Request};
+use api::{Code, Error, Reference, Referent, Request, nearest};
 use kernel::agent::AgentName;
 use kernel::approval::Approval;
 use kernel::run::Run;
@@ -14,7 +15,7 @@ use kernel::token::Token;
 use kernel::{Actor, ApprovalId, Noun, RunId, ScheduleId, TokenId};
 use store::{Item, Store};
 
-use crate::authorize::scope::Scope;
+use crate::authorize::scope::{Scope, read_capability};
 use crate::commit::codec::decode_item;
 use crate::errors;
 
@@ -31,6 +32,14 @@ pub(crate) struct References {
     pub(crate) scope: Arc<Scope>,
 }
 
+/// The agents that a request names, which are not looked up before it is served.
+#[derive(Debug)]
+pub(crate) struct NamedAgents {
+    /// Needed to see agents.
+    capability: &'static str,
+    names: Vec<String>,
+}
+
 /// An object that a text may refer to.
 struct Match {
     id: String,
@@ -43,13 +52,53 @@ impl References {
         if request.references_mut().iter().all(|it| is_id(it.to, it.text)) {
             return Ok(());
         }
-        let owner = self.scope.limited_to(actor, request).await?;
+        let owner = self.scope.limited_to(actor, read_capability(request)).await?;
         for Reference { to, text } in request.references_mut() {
             if !is_id(to, text) {
                 *text = self.find(to, text, owner.as_ref()).await?;
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn agents_named_by(request: &mut Request) -> NamedAgents {
+        let agents = request.references_mut().into_iter().filter(|it| it.to == Referent::Agent);
+        let names = agents.map(|it| it.text.clone()).collect();
+        NamedAgents { capability: read_capability(request), names }
+    }
+
+    /// The error of a request; if one of its agents does not exist, with the name of a similar one that the caller may see.
+    pub(crate) async fn suggest_agent(
+        &self,
+        actor: &Actor,
+        named: &NamedAgents,
+        error: Error,
+    ) -> Error {
+        if error.code != Code::NotFound || named.names.is_empty() {
+            return error;
+        }
+        // A caller that sees only its own agent, or none, gets no names of others.
+        let Ok(None) = self.scope.limited_to(actor, named.capability).await else { return error };
+        let Ok(registered) = self.agent_names().await else { return error };
+        let unknown = named.names.iter().find(|name| !registered.contains(name));
+        let similar = unknown.and_then(|name| nearest(name, registered.iter().map(String::as_str)));
+        match similar {
+            Some(similar) => error.hint(did_you_mean(Noun::Agent, similar)),
+            None => error,
+        }
+    }
+
+    async fn agent_names(&self) -> Result<Vec<String>, Error> {
+        let mut names: Vec<String> = Vec::new();
+        loop {
+            let position = names.last().map_or("", String::as_str);
+            let items = self.store.list(Noun::Agent.name(), position, BATCH_ROWS).await;
+            let items = items.map_err(errors::store)?;
+            names.extend(items.iter().map(|item| item.id.clone()));
+            if items.len() < BATCH_ROWS || ROWS_READ_MAX <= names.len() {
+                return Ok(names);
+            }
+        }
     }
 
     /// The id of the object that `text` refers to, among those of `owner` if there is one.
@@ -64,12 +113,13 @@ impl References {
             true => self.with_prefix(noun, text, owner).await?,
             false => Vec::new(),
         };
+        let mut similar = None;
         if found.is_empty() && has_names(noun) {
-            found = self.with_name(noun, text, owner).await?;
+            (found, similar) = self.with_name(noun, text, owner).await?;
         }
         match found.as_slice() {
             [one] => Ok(one.id.clone()),
-            [] => Err(unknown(noun, text)),
+            [] => Err(unknown(noun, text, similar.as_deref())),
             several => Err(ambiguous(noun, text, several)),
         }
     }
@@ -83,13 +133,24 @@ impl References {
         self.search(noun, prefix, owner, |it| it.id.starts_with(prefix)).await
     }
 
+    /// The objects with this name, and the most similar name of the others.
     async fn with_name(
         &self,
         noun: Noun,
         name: &str,
         owner: Option<&AgentName>,
-    ) -> Result<Vec<Match>, Error> {
-        self.search(noun, "", owner, |it| it.name.as_deref() == Some(name)).await
+    ) -> Result<(Vec<Match>, Option<String>), Error> {
+        let mut similar: Option<String> = None;
+        let matches = |it: &Match| {
+            let Some(candidate) = it.name.as_deref() else { return false };
+            let both = similar.as_deref().into_iter().chain([candidate]);
+            if nearest(name, both) == Some(candidate) {
+                similar = Some(candidate.to_owned());
+            }
+            candidate == name
+        };
+        let found = self.search(noun, "", owner, matches).await?;
+        Ok((found, similar))
     }
 
     /// The objects that match, in the order of their ids. With a prefix, those before and after it are not read.
@@ -98,7 +159,7 @@ impl References {
         noun: Noun,
         prefix: &str,
         owner: Option<&AgentName>,
-        matches: impl Fn(&Match) -> bool,
+        mut matches: impl FnMut(&Match) -> bool,
     ) -> Result<Vec<Match>, Error> {
         let (mut found, mut position, mut rows_read) = (Vec::new(), prefix.to_owned(), 0);
         loop {
@@ -133,6 +194,8 @@ fn is_id(to: Referent, text: &str) -> bool {
         Noun::Run => text.parse::<RunId>().is_ok(),
         Noun::Approval => text.parse::<ApprovalId>().is_ok(),
         Noun::Token => text.parse::<TokenId>().is_ok(),
+        // The handler looks for it.
+        Noun::Agent => true,
         _ => text.parse::<ScheduleId>().is_ok(),
     }
 }
@@ -143,6 +206,7 @@ fn noun_of(to: Referent, text: &str) -> Noun {
         Referent::Run => Noun::Run,
         Referent::Approval => Noun::Approval,
         Referent::Token => Noun::Token,
+        Referent::Agent => Noun::Agent,
         Referent::Object if text.starts_with("run_") => Noun::Run,
         Referent::Object => Noun::Schedule,
     }
@@ -192,10 +256,18 @@ fn visible_match(
     Ok(visible.map(|name| Match { id: item.id.clone(), name }))
 }
 
-fn unknown(noun: Noun, text: &str) -> Error {
-    let (noun, text) = (noun.name(), text.chars().take(80).collect::<String>());
-    Error::new(Code::NotFound, format!("{noun} `{text}` does not exist"))
-        .hint(format!("`midwatch {noun} list` shows the {noun}s"))
+fn unknown(noun: Noun, text: &str, similar: Option<&str>) -> Error {
+    let (name, text) = (noun.name(), text.chars().take(80).collect::<String>());
+    let error = Error::new(Code::NotFound, format!("{name} `{text}` does not exist"));
+    error.hint(match similar {
+        Some(similar) => did_you_mean(noun, similar),
+        None => format!("`midwatch {name} list` shows the {name}s"),
+    })
+}
+
+fn did_you_mean(noun: Noun, similar: &str) -> String {
+    let noun = noun.name();
+    format!("did you mean `{similar}`? `midwatch {noun} list` shows the {noun}s")
 }
 
 fn ambiguous(noun: Noun, text: &str, found: &[Match]) -> Error {

@@ -61,11 +61,36 @@ pub(crate) fn action(parts: ActionParts) -> Result<Action, Error> {
             let payload = payload.unwrap_or_else(|| "{}".into());
             Ok(Action::Tool { tool, payload, hash: None })
         }
-        _ => Err(Error::new(
-            Code::InvalidInput,
-            "a schedule either prompts an agent or calls a tool",
-        )
-        .hint("give an agent and a prompt, or a tool and its payload")),
+        other => Err(other.incomplete()),
+    }
+}
+
+impl ActionParts {
+    /// What is missing, or too much.
+    fn incomplete(&self) -> Error {
+        let ActionParts { agent, prompt, tool, payload } = self;
+        let prompts = agent.is_some() || prompt.is_some();
+        let (what, hint) = match (agent, prompt, tool) {
+            (Some(_), None, None) if payload.is_none() => {
+                ("`prompt` is missing", "describe the task with `--prompt TEXT`")
+            }
+            (None, Some(_), None) if payload.is_none() => {
+                ("`agent` is missing", "`midwatch agent list` shows the agents")
+            }
+            (None, None, None) if payload.is_none() => (
+                "`agent` and `prompt` are missing",
+                "name the agent and describe the task; or name a `tool` to call",
+            ),
+            (_, _, None) if !prompts => {
+                ("`tool` is missing", "name the tool that gets the `payload`")
+            }
+            (_, _, None) => ("`payload` needs `tool`", "omit `payload`"),
+            (_, _, Some(_)) => (
+                "a schedule either prompts an agent or calls a tool",
+                "omit `tool` and `payload`, or omit `agent` and `prompt`",
+            ),
+        };
+        Error::new(Code::InvalidInput, what).hint(hint)
     }
 }
 

@@ -113,12 +113,11 @@ impl Scope {
     pub(crate) async fn limited_to(
         &self,
         actor: &Actor,
-        request: &Request,
+        capability: &str,
     ) -> Result<Option<AgentName>, Error> {
         if actor.role != Role::Runner || actor.tool_call_run().is_some() {
             return Ok(None);
         }
-        let capability = read_capability(request);
         if actor.is_assistant() {
             return self.check_assistant_may_read(actor, capability).map(|()| None);
         }
@@ -434,7 +433,7 @@ fn schedule_or_run(id: &str) -> Result<Target, Error> {
 }
 
 /// The capability by which a runner sees what a request is about.
-fn read_capability(request: &Request) -> &'static str {
+pub(crate) fn read_capability(request: &Request) -> &'static str {
     match request.class() {
         Class::Read(capability) => capability,
         Class::Change(_) | Class::People => "schedule.read",

@@ -6,6 +6,7 @@ use kernel::Actor;
 
 use crate::authorize::audit::AuditedCall;
 use crate::authorize::authenticate::kernel_role;
+use crate::authorize::references::References;
 use crate::commit::caller::Caller;
 use crate::commit::idempotency::IdempotencyKey;
 use crate::engine::Engine;
@@ -87,9 +88,13 @@ impl LocalHandle {
             self.check_clock()?;
         }
         engine.references.complete(actor, &mut request).await?;
+        let agents = References::agents_named_by(&mut request);
         let request = self.authorize(request).await?;
         let caller = Caller::new(actor.clone(), key, call.progress);
-        let response = request.serve(engine, &caller).await?;
+        let response = match request.serve(engine, &caller).await {
+            Ok(response) => response,
+            Err(error) => return Err(engine.references.suggest_agent(actor, &agents, error).await),
+        };
         Ok(match caller.is_replayed() {
             true => Response::Replayed(Box::new(response)),
             false => response,

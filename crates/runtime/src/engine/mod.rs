@@ -21,8 +21,8 @@ use std::time::Duration;
 use agents::AgentBackend;
 use api::Error;
 use api::wire::Secret;
-use kernel::Actor;
 use kernel::posture::Finding;
+use kernel::{Actor, Role};
 use ledger::Chain;
 use store::Store;
 use tokio::task::spawn_blocking;
@@ -158,6 +158,14 @@ impl Engine {
     /// The caller of a network request, by its token alone: an assistant, unless the token is an agent's or observer's own.
     pub async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
         self.authenticator.authenticate_token(token).await
+    }
+
+    /// A person looks at the installation, which keeps the lease from expiring. Whoever is no operator, such as a run, an
+    /// assistant or an observer, renews nothing.
+    pub async fn record_look(&self, actor: &Actor) {
+        if Role::Operator <= actor.role && self.time.untrusted().is_none() {
+            self.authority.renew_lease_on_look(actor).await;
+        }
     }
 
     /// The person who starts the daemon accepts a clock behind the ledger. Call it before [`Engine::run`], which records it.

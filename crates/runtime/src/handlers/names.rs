@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use api::Error;
 use kernel::ScheduleId;
+use kernel::progress::Progress;
 use kernel::schedule::Schedule;
 
 use crate::commit::rows::row_key;
 use crate::engine::Engine;
 
 impl Engine {
-    /// The names of these schedules; those that were removed have none.
+    /// The names of these schedules, also of removed ones; those that older versions removed have none.
     pub(crate) async fn schedule_names(
         &self,
         ids: impl IntoIterator<Item = &str>,
@@ -19,8 +20,14 @@ impl Engine {
         ids.sort_unstable();
         ids.dedup();
         let keys: Vec<_> = ids.iter().map(row_key::<Schedule>).collect();
-        let rows = self.transactions.load(&keys).await?;
-        let name = |id: &ScheduleId| Some(rows.get::<Schedule>(id)?.definition.name.clone());
+        let mut rows = self.transactions.load(&keys).await?;
+        let removed = ids.iter().filter(|id| rows.get::<Schedule>(id).is_none());
+        let progress: Vec<_> = removed.map(row_key::<Progress>).collect();
+        rows.extend(self.transactions.load(&progress).await?);
+        let name = |id: &ScheduleId| match rows.get::<Schedule>(id) {
+            Some(schedule) => Some(schedule.definition.name.clone()),
+            None => rows.get::<Progress>(id)?.removed_name.clone(),
+        };
         Ok(ids.iter().filter_map(|id| Some((id.to_string(), name(id)?))).collect())
     }
 

@@ -69,13 +69,21 @@ impl Engine {
             let Some(last) = batch.last().filter(|_| batch.len() == BATCH) else {
                 break;
             };
+            before.clone_from(&last.id);
             if RUNS_SEARCHED_MAX <= searched {
-                failures.incomplete = true;
+                failures.incomplete = self.has_run_before(&before, first_queued).await?;
                 break;
             }
-            before.clone_from(&last.id);
         }
         Ok(failures)
+    }
+
+    /// Whether the next older run was queued after an instant.
+    async fn has_run_before(&self, before: &str, queued_from: Timestamp) -> Result<bool, Error> {
+        let newest = Newest { noun: Noun::Run.name(), index_key: None, before, limit: 1 };
+        let older = self.store.list_newest(newest).await.map_err(errors::store)?;
+        let run = older.first().map(decode_listed::<Run>).transpose()?;
+        Ok(run.is_some_and(|(_, run)| queued_from <= run.queued_at))
     }
 
     /// How far a person has seen what happened. Agents and assistants have no position.
@@ -98,6 +106,7 @@ pub(crate) fn status_run(id: &RunId, run: &Run, at: Option<Timestamp>) -> Status
         agent: run.agent.as_ref().map(ToString::to_string),
         at: rfc3339(at.unwrap_or(run.queued_at)),
         reason: run.cause.as_ref().map(|cause| cause.code.clone()),
+        message: run.cause.as_ref().map(|cause| cause.message.clone()),
     }
 }
 

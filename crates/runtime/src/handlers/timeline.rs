@@ -45,7 +45,7 @@ impl Serve<TimelineShow> for Engine {
 }
 
 impl Engine {
-    /// Adds the schedules of runs, and the names of schedules; a removed one has only its id.
+    /// Adds the schedules of runs, and the names of schedules.
     async fn name_lines(&self, lines: &mut [TimelineLine]) -> Result<(), Error> {
         let mut runs: Vec<RunId> =
             lines.iter().filter_map(|line| line.run_id.as_ref()?.parse().ok()).collect();

@@ -2,10 +2,10 @@
 //!
 //! Past slots are explained by the schedule at the time of their decision, not by the current one.
 
-use api::{Disposition, Error, Explained, Serve, Why};
+use api::{Disposition, Error, Explained, Serve, StartObstacle, Why};
 use calendar::Calendar;
-use kernel::progress::{Progress, Status};
-use kernel::run::Run;
+use kernel::progress::{LastRun, Progress, Status};
+use kernel::run::{Origin, Run};
 use kernel::schedule::Schedule;
 use kernel::slot::{self, Slot, SlotOutcome};
 use kernel::{Noun, ScheduleId, Timestamp};
@@ -14,6 +14,7 @@ use store::{Item, Newest};
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::ids::schedule_id;
+use crate::commit::rows::row_key;
 use crate::engine::Engine;
 use crate::errors;
 use crate::schedule::trigger;
@@ -34,6 +35,7 @@ impl Serve<Why> for Engine {
         let current =
             rows.get::<Schedule>(&id).map(|it| CurrentSchedule::of(it, progress)).transpose()?;
         let explainer = Explainer { id: &id, progress, current };
+        let asks_for_last = request.at.is_none();
         let at = match request.at {
             Some(text) => {
                 let at_us =
@@ -42,7 +44,12 @@ impl Serve<Why> for Engine {
             }
             None => self.last_slot(&id).await?.or(progress.next_fire.slot),
         };
-        let Some(at) = at else { return Ok(explainer.no_slots()) };
+        let Some(at) = at else {
+            let explained = explainer.no_slots();
+            let by_hand = self.last_manual_run(progress).await?.unwrap_or_default();
+            let explained = Explained { sentence: explained.sentence + &by_hand, ..explained };
+            return self.name_obstacle(explained, progress).await;
+        };
         let covering = self.slot_covering(&id, at).await?;
         let backfilled = self.load_slot(&slot::backfill_key(&id, at)).await?;
         let (own, range) = match covering {
@@ -53,15 +60,46 @@ impl Serve<Why> for Engine {
         };
         let own = self.with_run(own).await?;
         let backfilled = self.with_run(backfilled).await?;
-        Ok(match (own, backfilled) {
+        let mut explained = match (own, backfilled) {
             (Some(own), backfilled) => explainer.decided(at, &own, backfilled.as_ref()),
             (None, Some(backfilled)) => explainer.decided(at, &backfilled, None),
+            (None, None) if asks_for_last => explainer.nothing_due(at),
             (None, None) => explainer.no_slot(at, range.as_ref()),
-        })
+        };
+        if asks_for_last && let Some(by_hand) = self.last_manual_run(progress).await? {
+            explained.sentence.push_str(&by_hand);
+        }
+        self.name_obstacle(explained, progress).await
     }
 }
 
 impl Engine {
+    /// Adds what keeps every run from starting, if this slot or the run before it may wait for that.
+    async fn name_obstacle(
+        &self,
+        explained: Explained,
+        progress: &Progress,
+    ) -> Result<Explained, Error> {
+        use Disposition::{Buffered, Fired, SkippedOverlap, Upcoming};
+        let may_wait = match progress.status {
+            Status::Active => {
+                [Buffered, Fired, SkippedOverlap, Upcoming].contains(&explained.disposition)
+            }
+            Status::Paused(_) | Status::Removed => false,
+        };
+        let obstacle = if may_wait { self.start_obstacle().await? } else { None };
+        let obstacle = match obstacle {
+            Some(StartObstacle::Frozen) => {
+                "Midwatch is frozen, so no run starts before it is thawed"
+            }
+            Some(StartObstacle::NoDaemon) => "no daemon is running, so no run starts",
+            Some(StartObstacle::Stopping) => "the daemon is stopping, so no run starts",
+            None => return Ok(explained),
+        };
+        let sentence = format!("{}; {obstacle}", explained.sentence);
+        Ok(Explained { sentence, ..explained })
+    }
+
     /// The last slot that was decided.
     async fn last_slot(&self, id: &ScheduleId) -> Result<Option<Timestamp>, Error> {
         let noun = Noun::Slot.name();
@@ -72,6 +110,14 @@ impl Engine {
         let found = found.map_err(errors::store)?;
         let slot = found.first().map(|item| decode_slot(id, item)).transpose()?.flatten();
         Ok(slot.map(|slot| slot.last))
+    }
+
+    /// What became of the schedule's last run, if a person started it: it belongs to no slot.
+    async fn last_manual_run(&self, progress: &Progress) -> Result<Option<String>, Error> {
+        let Some(LastRun { id, .. }) = &progress.last_run else { return Ok(None) };
+        let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
+        let run = rows.get::<Run>(id).filter(|run| run.origin == Origin::Manual);
+        Ok(run.map(|run| format!("; run {id} was started by hand: {}", run.summary())))
     }
 
     /// The stored range of slots that covers an instant.
@@ -187,6 +233,18 @@ impl Explainer<'_> {
                 SlotOutcome::Passed { into, .. } => into.map(rfc3339),
                 SlotOutcome::Run { .. } | SlotOutcome::Buffered => None,
             },
+        }
+    }
+
+    /// Explains a schedule that has had no slot, by its next one.
+    fn nothing_due(&self, next: Timestamp) -> Explained {
+        let explained = self.no_slot(next, None);
+        match (explained.disposition, &self.progress.status) {
+            (Disposition::Upcoming, Status::Active) => {
+                let sentence = format!("nothing was due yet; next due {}", explained.slot);
+                Explained { sentence, ..explained }
+            }
+            _ => explained,
         }
     }
 

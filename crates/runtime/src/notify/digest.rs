@@ -59,6 +59,8 @@ fn wire(seq: u64, notice: notice::Notice) -> Notice {
         at: rfc3339(notice.at),
         text: notice.text,
         command: notice.command,
+        schedule_id: notice.schedule.map(|id| id.to_string()),
+        schedule_name: None,
         link: None,
     }
 }

@@ -11,21 +11,25 @@ mod cursor;
 mod deliveries;
 mod digest;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::display::on_one_line;
 use api::{DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Error, Notice, TestDelivery};
 use futures::future::{BoxFuture, FutureExt, join_all, pending, select};
-use kernel::Timestamp;
 use kernel::installation::{ChannelFailing, Event as InstallationEvent};
 use kernel::notice::Kind;
+use kernel::schedule::Schedule;
+use kernel::{ScheduleId, Timestamp};
 use store::Store;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{error, warn};
 
 use crate::clock::{Time, micros};
+use crate::commit::rows::row_key;
 use crate::commit::transaction::Transactions;
 use crate::config::Config;
 use crate::errors;
@@ -168,6 +172,8 @@ impl Notifier {
             at: rfc3339(now),
             text: "This is a test message of Midwatch; nothing needs you.".to_owned(),
             command: "midwatch notice list".to_owned(),
+            schedule_id: None,
+            schedule_name: None,
             link: None,
         };
         Digest {
@@ -219,7 +225,7 @@ impl Notifier {
         let name = channel.channel.name();
         let mut waits = RETRY_AFTER_S.map(Duration::from_secs).into_iter();
         loop {
-            let digest = self.digest(channel.cursor, pending.notices);
+            let digest = self.digest(channel.cursor, pending.notices).await?;
             let Err(DeliveryError { what, is_permanent }) = channel.channel.deliver(&digest).await
             else {
                 self.deliveries.succeeded(name, self.time.now());
@@ -266,22 +272,45 @@ impl Notifier {
         }
     }
 
-    fn digest(&self, Cursor { done, through }: Cursor, mut items: Vec<Notice>) -> Digest {
+    async fn digest(
+        &self,
+        Cursor { done, through }: Cursor,
+        mut items: Vec<Notice>,
+    ) -> Result<Digest, Error> {
         let more = items.len().saturating_sub(DIGEST_ITEMS_MAX) as u64;
         items.truncate(DIGEST_ITEMS_MAX);
         for item in &mut items {
             let is_approval = item.kind == Kind::ApprovalRequested.name();
             item.link = is_approval.then(|| self.installation.approval_link(&item.id)).flatten();
         }
+        self.name_schedules(&mut items).await?;
         let instance = &self.installation.instance;
-        Digest {
+        Ok(Digest {
             format: DIGEST_FORMAT,
             id: format!("ntc_{instance}_{}_{through}", done + 1),
             instance: instance.clone(),
             text: text(&items, more),
             items,
             more,
+        })
+    }
+
+    /// Puts the name of its schedule before each text, if only people have written it.
+    async fn name_schedules(&self, items: &mut [Notice]) -> Result<(), Error> {
+        let ids = items.iter().filter_map(|item| item.schedule_id.as_ref()?.parse().ok());
+        let ids: BTreeSet<ScheduleId> = ids.collect();
+        let keys: Vec<_> = ids.iter().map(row_key::<Schedule>).collect();
+        let rows = self.transactions.load(&keys).await?;
+        for item in items {
+            let id = item.schedule_id.as_ref().and_then(|id| id.parse().ok());
+            let schedule = id.and_then(|id: ScheduleId| rows.get::<Schedule>(&id));
+            if let Some(schedule) = schedule.filter(|schedule| schedule.is_written_by_people()) {
+                let name = on_one_line(&schedule.definition.name);
+                item.text = format!("{name}: {}", item.text);
+                item.schedule_name = Some(name);
+            }
         }
+        Ok(())
     }
 
     /// Waits by the installation's clock. If the clock is set back, it returns early rather than very late.

@@ -1,12 +1,17 @@
 //! Parses timed triggers from their wire form. The rules are those of `calendar`; its refusals become errors of the wire here,
 //! the same ones on every surface.
 
-use api::{Code, Error, When};
+use api::{Code, Error, EventTrigger, When};
 use calendar::cron::{InvalidCron, ParsedCron, Problem};
 use calendar::{Calendar, Cron, Dst, EVERY_MIN, Fold, Gap, SPAN_MAX, START_US, Span};
 use calendar::{Hint, InvalidInstant, InvalidSpan, InvalidTimes, UnknownZone};
 use calendar::{Trigger, Weekdays, Zone};
 use kernel::Timestamp;
+
+/// The fields of a timed trigger.
+const TIMED: [&str; 4] = ["cron", "every", "daily", "at"];
+/// The fields of any trigger.
+const ALL: [&str; 7] = ["cron", "every", "daily", "at", "after", "event", "again"];
 
 /// A parsed [`When`].
 #[derive(Debug)]
@@ -33,7 +38,7 @@ pub fn parse(when: &When) -> Result<ParsedWhen, Error> {
         }
         (None, None, Some(times), None) => parse_daily(times, when.on.as_deref(), dst)?,
         (None, None, None, Some(at)) => Trigger::Once { at_us: parse_instant(at, zone.as_ref())? },
-        _ => return Err(not_one_trigger()),
+        _ => return Err(not_one_trigger(&timed_triggers(when), &TIMED)),
     };
     check_dependent_fields(when)?;
     let display_zone = match (&zone, &trigger) {
@@ -133,9 +138,51 @@ pub(crate) fn parse_zone(text: &str) -> Result<Zone, Error> {
     text.parse().map_err(|error: UnknownZone| refused(&error))
 }
 
-fn not_one_trigger() -> Error {
-    Error::new(Code::InvalidInput, "a schedule has exactly one trigger")
-        .hint("use one of `cron`, `every`, `daily` and `at`")
+/// Refuses a schedule with several triggers, or with none.
+pub(crate) fn check_one_trigger(when: &When, event: &EventTrigger) -> Result<(), Error> {
+    if when.on.is_some() && when.daily.is_none() {
+        let what = "`on` needs `daily` or `after`";
+        return Err(Error::new(Code::InvalidInput, what).hint("omit `on`"));
+    }
+    let EventTrigger { after, event: name, again, ending, since } = event;
+    let of_events = [("after", after), ("event", name), ("again", again)];
+    let of_events = of_events.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name);
+    let given: Vec<&str> = timed_triggers(when).into_iter().chain(of_events).collect();
+    // A field of a trigger that is missing has an error of its own.
+    let is_misplaced = given.is_empty() && (ending.is_some() || since.is_some());
+    match given.len() == 1 || is_misplaced {
+        true => Ok(()),
+        false => Err(not_one_trigger(&given, &ALL)),
+    }
+}
+
+fn timed_triggers(when: &When) -> Vec<&'static str> {
+    let values = [&when.cron, &when.every, &when.daily, &when.at];
+    TIMED
+        .into_iter()
+        .zip(values)
+        .filter(|(_, value)| value.is_some())
+        .map(|(name, _)| name)
+        .collect()
+}
+
+fn not_one_trigger(given: &[&str], possible: &[&str]) -> Error {
+    let quoted = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        match names.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        }
+    };
+    let (what, hint) = match given {
+        [] => ("the trigger is missing".to_owned(), format!("use one of {}", quoted(possible))),
+        given => {
+            let what = format!("a schedule has exactly one trigger, not {}", quoted(given));
+            (what, "keep one of them".to_owned())
+        }
+    };
+    Error::new(Code::InvalidInput, what).hint(hint)
 }
 
 /// Refuses fields that need another trigger.
@@ -206,18 +253,48 @@ mod tests {
 
     #[test]
     fn refuses_several_triggers_and_fields_of_other_triggers() {
-        let not_one = Err("a schedule has exactly one trigger");
-        check(json!({}), not_one);
-        check(json!({"tz": "UTC"}), not_one);
-        check(json!({"cron": "0 9 * * *", "every": "10s", "tz": "UTC"}), not_one);
-        check(json!({"every": "10s", "daily": "09:00", "tz": "UTC"}), not_one);
-        check(json!({"daily": "09:00", "at": "2026-07-01T09:00:00Z", "tz": "UTC"}), not_one);
+        let none = Err("the trigger is missing");
+        check(json!({}), none);
+        check(json!({"tz": "UTC"}), none);
+        let several = |given: &str| format!("a schedule has exactly one trigger, not {given}");
+        check(
+            json!({"cron": "0 9 * * *", "every": "10s", "tz": "UTC"}),
+            Err(&several("`cron` and `every`")),
+        );
+        check(
+            json!({"every": "10s", "daily": "09:00", "at": "2026-07-01T09:00:00Z", "tz": "UTC"}),
+            Err(&several("`every`, `daily` and `at`")),
+        );
         let anchor = "2026-01-01T00:00:00Z";
         check(
             json!({"daily": "09:00", "anchor": anchor, "tz": "UTC"}),
             Err("`anchor` needs `every`"),
         );
         check(json!({"every": "10s", "on": "mon"}), Err("`on` needs `daily`"));
+    }
+
+    #[test]
+    fn a_schedule_has_one_of_all_triggers() {
+        let after = EventTrigger { after: Some("sch_1".into()), ..EventTrigger::default() };
+        let every = When { every: Some("1h".into()), ..When::default() };
+        let ending = EventTrigger { ending: Some("any".into()), ..EventTrigger::default() };
+        let (no_time, no_event) = (When::default(), EventTrigger::default());
+        assert_eq!(check_one_trigger(&every, &no_event), Ok(()));
+        assert_eq!(check_one_trigger(&no_time, &after), Ok(()));
+        assert_eq!(check_one_trigger(&no_time, &ending), Ok(()), "another error is about it");
+        let missing = check_one_trigger(&no_time, &no_event).unwrap_err();
+        assert_eq!(
+            (missing.message.as_str(), missing.hint.as_deref()),
+            (
+                "the trigger is missing",
+                Some("use one of `cron`, `every`, `daily`, `at`, `after`, `event` and `again`")
+            )
+        );
+        let both = check_one_trigger(&every, &after).unwrap_err();
+        assert_eq!(both.message, "a schedule has exactly one trigger, not `every` and `after`");
+        let days = When { on: Some("mon".into()), ..every };
+        let misplaced = check_one_trigger(&days, &no_event).unwrap_err();
+        assert_eq!(misplaced.message, "`on` needs `daily` or `after`");
     }
 
     #[test]

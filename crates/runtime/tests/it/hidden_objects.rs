@@ -137,7 +137,7 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
             fields.push((Schedule, Required(id)));
             fields
         }
-        Request::ScheduleList(ScheduleList { agent, limit: _, cursor }) => {
+        Request::ScheduleList(ScheduleList { agent, limit: _, cursor, by_id: _ }) => {
             vec![(Agent, Optional(agent)), (Schedule, Optional(cursor))]
         }
         Request::ScheduleShow(ScheduleShow { id })

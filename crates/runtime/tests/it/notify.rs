@@ -9,12 +9,14 @@ use api::{
     StatusShow, Terms,
 };
 use futures::future::{BoxFuture, FutureExt, pending};
+use kernel::authority::Lease;
+use kernel::{Actor, Role};
 use runtime::{Channel, DeliveryError};
 use serde_json::json;
 use tokio::time::sleep;
 
 use crate::steps::*;
-use crate::world::{Files, World, builtin, run_engine};
+use crate::world::{DAY_US, Files, World, builtin, run_engine};
 
 /// Records every delivery, and fails as scripted.
 #[derive(Debug, Default)]
@@ -120,6 +122,63 @@ async fn events_are_delivered_after_notifications_are_switched_on_again() {
     .await;
 }
 
+/// A name could say anything, so that of an agent or of a program that acts for a person does not leave the machine.
+#[tokio::test(start_paused = true)]
+async fn only_schedules_that_people_wrote_are_named() {
+    let (world, channel, _) = world_with_channel().await;
+    let olga = Actor::token_holder("olga".parse().unwrap(), Role::Operator);
+    let agent = Actor::token_holder("ada".parse().unwrap(), Role::Runner);
+    run_engine(&world, async {
+        for (number, (actor, is_named)) in
+            [(olga.clone(), true), (olga.into_assistant(), false), (agent, false)]
+                .into_iter()
+                .enumerate()
+        {
+            let name = format!("canary {number}");
+            let request = named(&name, "ada", every("100d", "fail for good"));
+            let handle = world.engine.handle(actor);
+            let schedule = api::send(&handle, request).await.unwrap().schedule.id;
+            fire(&world, &schedule).await;
+            at(&world, (number as i64 + 1) * MINUTE_US).await;
+            let digest = serde_json::to_string(&channel.last()).unwrap();
+            assert!(digest.contains(&schedule), "{digest}");
+            assert_eq!(digest.contains(&name), is_named, "{digest}");
+        }
+    })
+    .await;
+}
+
+/// Before every run needs approval, and again before none starts.
+#[tokio::test(start_paused = true)]
+async fn people_are_notified_before_each_step_of_the_lease() {
+    let (mut world, channel, _) = world_with_channel().await;
+    world.lease = Lease { ask_after_us: 14 * DAY_US, pause_after_us: 28 * DAY_US };
+    world.reopen().await.unwrap();
+    run_engine(&world, async {
+        let told = async |day: i64| {
+            at(&world, day * DAY_US).await;
+            // The failure of that day may have been delivered before.
+            at(&world, day * DAY_US + 20 * SECOND_US).await;
+            let items = channel.delivered().into_iter().flat_map(|digest| digest.items);
+            let low = items.filter(|item| item.kind == "lease_low");
+            low.map(|item| (item.text, item.command)).collect::<Vec<_>>()
+        };
+        // The lease begins with the first start.
+        wait_until_idle().await;
+        assert_eq!(told(11).await, []);
+        let notice = |day: i64, what: &str| {
+            let from = after(day * DAY_US);
+            let text = format!("Confirm that you are still there, or from {from} on {what}.");
+            (text, "midwatch lease renew".to_owned())
+        };
+        let steps = [notice(14, "every run needs approval"), notice(28, "no run starts")];
+        assert_eq!(told(12).await, steps[..1]);
+        assert_eq!(told(25).await, steps[..1]);
+        assert_eq!(told(26).await, steps);
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_first_event_is_delivered_immediately_and_the_next_ones_together() {
     let (world, channel, failing) = world_with_channel().await;
@@ -129,7 +188,7 @@ async fn the_first_event_is_delivered_immediately_and_the_next_ones_together() {
         let run = only_run(&world).await.id;
         let seq = first.items[0].seq;
         let (text, command) = (
-            format!("Run {run} of {failing} failed (script)."),
+            format!("fail for good: Run {run} of {failing} failed (script)."),
             format!("midwatch run show {run}"),
         );
         let expected = json!({
@@ -144,6 +203,8 @@ async fn the_first_event_is_delivered_immediately_and_the_next_ones_together() {
                 "at": after(0),
                 "text": text,
                 "command": command,
+                "schedule_id": failing,
+                "schedule_name": "fail for good",
             }],
             "more": 0,
         });

@@ -100,7 +100,7 @@ async fn the_preview_includes_the_lease_and_a_freeze() {
     set(&world, DAY_US).await;
     world.send(Freeze::default()).await.unwrap();
     let frozen = shown_preview(&world, &id).await;
-    let sentence = "no run starts while the installation is frozen; after `midwatch thaw`, each run starts without approval";
+    let sentence = "no run starts while the installation is frozen; after it is thawed, each run starts without approval";
     assert_eq!((frozen.by_itself, frozen.sentence.as_str()), (false, sentence));
     assert_eq!(frozen.ruling.unwrap().verdict.as_str(), "allow");
 }

@@ -1,8 +1,8 @@
 //! What `status` reports to each person, and the timeline.
 
 use api::{
-    ApiRequest, Call, Code, Failures, Handle, RunList, RunSettle, SettledState, Status, StatusRun,
-    StatusSeen, StatusShow, TimelineShow,
+    ApiRequest, Call, Code, Failures, Handle, RunList, RunSettle, ScheduleAdd, ScheduleRemove,
+    SettledState, Status, StatusRun, StatusSeen, StatusShow, Terms, TimelineShow,
 };
 use kernel::{Actor, Role};
 
@@ -72,6 +72,39 @@ async fn failures_are_reported_to_each_person_until_they_have_seen_them() {
         // Without a position, those of the last day.
         set(&world, DAY_US + 90 * SECOND_US).await;
         assert_eq!(status_of(&world, &bob).await.failures.runs.len(), 1);
+    })
+    .await;
+}
+
+/// The newest 2,000 runs are searched; if there are more, the status says so.
+#[tokio::test(start_paused = true)]
+async fn failures_are_searched_among_the_newest_runs() {
+    const SEARCHED_MAX: usize = 2_000;
+    let world = world().await;
+    let (ada, _) = people();
+    let terms = Terms { per_day: Some(10_000), ..Terms::default() };
+    let add_run = |prompt: &str| ScheduleAdd { terms: terms.clone(), ..every("100d", prompt) };
+    run_engine(&world, async {
+        let bad = add(&world, add_run("fail for good")).await;
+        let good = add(&world, add_run("work")).await;
+        fire(&world, &bad).await;
+        for _ in 1..SEARCHED_MAX {
+            fire(&world, &good).await;
+            wait_until_idle().await;
+        }
+        set(&world, MINUTE_US).await;
+        let at_the_limit = status_of(&world, &ada).await.failures;
+        assert_eq!((at_the_limit.runs.len(), at_the_limit.incomplete), (1, false));
+        fire(&world, &good).await;
+        wait_until_idle().await;
+        let one_past = status_of(&world, &ada).await.failures;
+        assert_eq!((one_past.runs.len(), one_past.incomplete), (0, true));
+        // Older runs than those that are looked at do not matter.
+        set(&world, 3 * DAY_US).await;
+        fire(&world, &bad).await;
+        wait_until_idle().await;
+        let later = status_of(&world, &ada).await.failures;
+        assert_eq!((later.runs.len(), later.incomplete), (1, false));
     })
     .await;
 }
@@ -199,6 +232,30 @@ async fn timeline_tells_what_happened_with_names_and_without_prompts() {
         assert!(recent.lines.iter().all(|line| after_minute(&line.at)), "{recent:?}");
     })
     .await;
+}
+
+/// Its name is still known, also that of its runs, and also after the schedule was added again and removed again.
+#[tokio::test(start_paused = true)]
+async fn removed_schedule_keeps_its_name() {
+    let mut world = world().await;
+    let nightly = || named("nightly", "ada", every("100d", "work"));
+    crash(&mut world, async |world| {
+        for _ in 0..2 {
+            let id = add(world, nightly()).await;
+            fire(world, &id).await;
+            wait_until_idle().await;
+            world.send(ScheduleRemove { id }).await.unwrap();
+        }
+    })
+    .await;
+    let lines = world.send(TimelineShow::default()).await.unwrap().lines;
+    let about: Vec<&str> =
+        lines.iter().filter(|it| it.schedule_id.is_some()).map(|it| &*it.about).collect();
+    assert!(10 <= about.len() && about.iter().all(|about| *about == "nightly"), "{about:?}");
+    for run in runs(&world).await {
+        assert_eq!(run.schedule_name.as_deref(), Some("nightly"));
+    }
+    verify_ledger(&world).await;
 }
 
 fn after_minute(at: &str) -> bool {

@@ -19,7 +19,7 @@ the daemon, if one is running. `midwatch agent test NAME` sends it a prompt.";
 #[derive(Debug, Args)]
 #[command(after_help = WARNINGS)]
 pub(in crate::cli) struct Add {
-    /// The name of the agent
+    /// The name of the agent: up to 64 of a-z, 0-9, `-`, `_` and `.`
     name: String,
     /// The backend: builtin, command, letta or webhook
     #[arg(long, value_name = "KIND")]

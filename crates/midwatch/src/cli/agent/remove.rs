@@ -12,6 +12,7 @@ use crate::context::Context;
 /// Remove an agent
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
+    /// The name of the agent
     name: String,
 }
 

@@ -8,22 +8,24 @@ use clap::Args;
 
 use super::{shell_line, tier};
 use crate::access::send;
-use crate::cli::support::render::{pairs, yes_no};
+use crate::cli::support::render::{fitted_pairs, yes_no};
 use crate::context::Context;
+use crate::view::View;
 
 /// Show an agent
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Show {
+    /// The name of the agent
     name: String,
 }
 
 pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
     let answer = send(context, AgentShow { name: show.name }).await?;
-    context.output.show(&answer, |answer| render(&answer.agent));
+    context.output.show(&answer, |answer| render(&answer.agent, &context.view));
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(agent: &Agent) -> String {
+fn render(agent: &Agent, view: &View) -> String {
     let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
     let settings = &agent.settings;
     let argv = (!settings.argv.is_empty()).then(|| ("argv", shell_line(&settings.argv)));
@@ -42,15 +44,17 @@ fn render(agent: &Agent) -> String {
         some("script", &settings.script),
         some("api", &settings.api),
         some("send", &settings.sending),
-        (settings.allow_private == Some(true)).then(|| ("private addresses", "allowed".to_owned())),
+        (settings.allow_private == Some(true))
+            .then(|| ("may reach", "private networks".to_owned())),
         Some(("tier", tier(agent))),
         some("credential", &settings.credential),
         Some(("repeatable", yes_no(settings.repeatable == Some(true)))),
         price(settings).map(|price| ("price", price)),
-        Some(("registered at", agent.registered_at.clone())),
-        Some(("changed at", agent.changed_at.clone())),
+        Some(("registered", view.moment(&agent.registered_at))),
+        Some(("changed", view.moment(&agent.changed_at))),
+        Some(("times are", view.zone_name().to_owned())),
     ];
-    pairs(rows.into_iter().flatten())
+    fitted_pairs(view, rows.into_iter().flatten())
 }
 
 fn price(settings: &AgentSettings) -> Option<String> {

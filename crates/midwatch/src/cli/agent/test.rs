@@ -16,6 +16,7 @@ use crate::context::Context;
 /// what the prompt asked, and 1 if it failed.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Test {
+    /// The name of the agent
     name: String,
     /// The prompt [default: asks for an answer of one word]
     #[arg(long, value_name = "TEXT")]

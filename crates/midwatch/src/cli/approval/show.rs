@@ -9,14 +9,10 @@ use serde_json::Value;
 
 use super::ID;
 use crate::access::send;
-use crate::cli::support::render::{pairs, paragraphs};
-use crate::cli::support::wrap::wrap;
+use crate::cli::support::render::{fitted_pairs, paragraphs};
 use crate::context::Context;
 use crate::terminal_escape::fence_prompt;
 use crate::view::View;
-
-/// Columns before the value of a pair.
-const NAME_COLUMNS: usize = 15;
 
 /// Show an approval with its complete plan
 #[derive(Debug, Args)]
@@ -35,17 +31,12 @@ pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error
 pub(super) fn render(approval: &Approval, view: &View) -> String {
     let link = approval.link.clone().map(|link| ("decide at", link));
     let facts = approval.facts(|at| view.moment(at)).into_iter().chain(link);
-    let facts = wrapped(facts, view);
-    let details = wrapped(approval.details(|at| view.moment(at)), view);
+    let facts = fitted_pairs(view, facts);
+    let details = fitted_pairs(view, approval.details(|at| view.moment(at)));
     let zone = format!("times are {}", view.zone_name());
-    let (prompt, plan) =
-        render_plan(&approval.plan, approval.unsealed.as_deref(), &approval.authors);
+    let unsealed = approval.unsealed.as_deref();
+    let (prompt, plan) = render_plan(&approval.plan, unsealed, &approval.authors, view);
     paragraphs([facts, prompt, plan, details, zone])
-}
-
-fn wrapped(rows: impl IntoIterator<Item = (&'static str, String)>, view: &View) -> String {
-    let width = view.width.saturating_sub(NAME_COLUMNS);
-    pairs(rows.into_iter().map(|(name, value)| (name, wrap(&value, width, ""))))
 }
 
 /// The prompt, and the plan without it.
@@ -53,13 +44,15 @@ pub(super) fn render_plan(
     plan: &Value,
     unsealed: Option<&str>,
     authors: &[String],
+    view: &View,
 ) -> (String, String) {
     let (plan, prompt) = plan_and_prompt(plan, unsealed);
+    let fence = |prompt: &str| fence_prompt(prompt, authors, view.width);
     let prompt = match prompt {
         Prompt::Absent => String::new(),
-        Prompt::Plain(prompt) => fence_prompt(&prompt, authors),
+        Prompt::Plain(prompt) => fence(&prompt),
         Prompt::Unsealed(prompt) => {
-            format!("sealed in the plan; opened by the daemon\n{}", fence_prompt(&prompt, authors))
+            format!("sealed in the plan; opened by the daemon\n{}", fence(&prompt))
         }
         Prompt::Hidden => "the prompt is sensitive; only operators can see it".to_owned(),
     };
@@ -136,7 +129,7 @@ mod tests {
             assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || is_deceptive(c)));
         }
         let long = shown(&pending(&format!("{}approved; it starts now", " ".repeat(9_977))));
-        assert!(long.lines().all(|line| line.chars().count() <= 100), "{long}");
+        assert!(long.lines().all(|line| line.chars().count() <= 80), "{long}");
         let (prompt, _) = split(&long);
         let whole: String = prompt.iter().map(|line| line.get(4..).unwrap()).collect();
         assert_eq!(whole.len(), 10_000, "no part of the prompt is left out");

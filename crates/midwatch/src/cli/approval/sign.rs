@@ -14,8 +14,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::show;
-use crate::cli::support::render::{pairs, paragraphs};
+use crate::cli::support::render::{fitted_pairs, paragraphs};
 use crate::context::Context;
+use crate::view::View;
 
 /// The longest output of `approval show` that is read; a plan is always shorter.
 const SHOWN_BYTES_MAX: u64 = 1 << 20;
@@ -62,7 +63,7 @@ pub(super) fn run(context: &Context, Sign { shown, key }: &Sign) -> Result<ExitC
         approve_by,
         opened_prompt: approval.unsealed.as_deref().filter(|_| plan.prompt.is_sealed()),
     };
-    context.output.show_text(&render(&statement, &plan));
+    context.output.show_text(&render(&statement, &plan, &context.view));
     let signature =
         statement.sign(&key).ok_or_else(|| Error::new(Code::Failed, "signing failed"))?;
     let signed = Signed { approval_id: approval.id, signature };
@@ -73,7 +74,7 @@ pub(super) fn run(context: &Context, Sign { shown, key }: &Sign) -> Result<ExitC
 }
 
 /// Only what the signature covers.
-fn render(statement: &Statement<'_>, plan: &Plan) -> String {
+fn render(statement: &Statement<'_>, plan: &Plan, view: &View) -> String {
     let Statement { approval, instance, plan_hash, approve_by, opened_prompt } = *statement;
     let action = match (&plan.tool, &plan.agent) {
         (Some(tool), _) => format!("call the tool `{}`", on_one_line(&tool.name)),
@@ -83,15 +84,16 @@ fn render(statement: &Statement<'_>, plan: &Plan) -> String {
     let previous = plan.previous.as_ref().map(|it| ("ran before", on_one_line(&it.describe())));
     let facts = [
         ("sign", format!("{action}, tier {}", u8::from(plan.tier))),
-        ("approve before", approve_by.to_owned()),
+        ("approve before", view.moment(approve_by)),
     ];
     let details = [
         ("approval", approval.to_owned()),
         ("installation", instance.to_owned()),
         ("plan hash", plan_hash.to_owned()),
     ];
-    let (prompt, plan) = show::render_plan(&plan_document(plan), opened_prompt, &[]);
-    paragraphs([pairs(facts.into_iter().chain(previous)), prompt, plan, pairs(details)])
+    let (prompt, plan) = show::render_plan(&plan_document(plan), opened_prompt, &[], view);
+    let facts = fitted_pairs(view, facts.into_iter().chain(previous));
+    paragraphs([facts, prompt, plan, fitted_pairs(view, details)])
 }
 
 /// The plan with the fields that its hash covers, and no others.

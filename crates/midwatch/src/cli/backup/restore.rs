@@ -25,6 +25,7 @@ use crate::context::Context;
 use crate::directory::{Directory, Lock};
 use crate::secret;
 use crate::storage::Storage;
+use crate::view::View;
 
 /// What an empty directory may have: the file of a lock, and the folder of a disk's own.
 const IGNORED_NAMES: [&str; 2] = ["lock", "lost+found"];
@@ -113,7 +114,9 @@ pub(super) async fn run(context: &Context, restore: Restore) -> Result<(), Error
         approvals: list_old_approvals(context, &storage).await,
         caveats: report.caveats.into_iter().chain(context.config_faults()).collect(),
     };
-    context.output.show(&Answer { restored }, |answer| render(&answer.restored, &manifest));
+    context
+        .output
+        .show(&Answer { restored }, |answer| render(&answer.restored, &manifest, &context.view));
     Ok(())
 }
 
@@ -234,13 +237,13 @@ async fn list_old_approvals(context: &Context, storage: &Storage) -> Vec<String>
     }
 }
 
-fn render(restored: &Restored, manifest: &Manifest) -> String {
+fn render(restored: &Restored, manifest: &Manifest, view: &View) -> String {
     let outputs = count_of(restored.outputs, "output", "outputs");
     let mut lines = vec![format!(
         "restored {} and {outputs} into {}, as of {}",
         entries(restored.entries),
         restored.data,
-        manifest.created_at
+        view.moment(&manifest.created_at)
     )];
     lines.extend(restored.new_key.as_ref().map(|new| {
         format!(
@@ -273,5 +276,5 @@ fn render(restored: &Restored, manifest: &Manifest) -> String {
         "make sure that the old installation is stopped, then: midwatch up --data {}",
         restored.data
     ));
-    format!("{}{}", lines.join("\n"), render_caveats(&restored.caveats))
+    format!("{}{}", lines.join("\n"), render_caveats(&restored.caveats, view))
 }

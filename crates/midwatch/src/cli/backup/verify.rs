@@ -14,6 +14,7 @@ use crate::cli::support::restore_store::{LedgerSource, restore_store};
 use crate::context::Context;
 use crate::directory::Directory;
 use crate::storage::Storage;
+use crate::view::View;
 
 /// Try to restore a backup into a temporary directory, and check the ledger in it
 ///
@@ -81,11 +82,11 @@ pub(super) async fn run(context: &Context, verify: Verify) -> Result<(), Error> 
         left_out: manifest.left_out.clone(),
         caveats: report.caveats.into_iter().chain(restored.config_faults()).collect(),
     };
-    context.output.show(&Answer { backup }, |answer| render(&answer.backup));
+    context.output.show(&Answer { backup }, |answer| render(&answer.backup, &context.view));
     Ok(())
 }
 
-fn render(verified: &Verified) -> String {
+fn render(verified: &Verified, view: &View) -> String {
     let Verified { version, created_at, entries: count, outputs, left_out, caveats, .. } = verified;
     let outputs = count_of(*outputs, "output", "outputs");
     let keys = match left_out.is_empty() {
@@ -95,8 +96,9 @@ fn render(verified: &Verified) -> String {
         }
     };
     format!(
-        "ok: restored {} and {outputs} on trial, written by version {version} at {created_at}{keys}{}",
+        "ok: a trial restore has {} and {outputs}\nwritten by version {version}, {}{keys}{}",
         entries(*count),
-        render_caveats(caveats)
+        view.moment(created_at),
+        render_caveats(caveats, view)
     )
 }

@@ -58,21 +58,14 @@ impl Program {
         &self.environment
     }
 
-    /// Starts the daemon and waits until it is ready. Its errors go to stderr.
-    pub(super) async fn start_daemon(&self) -> Result<Daemon, Error> {
+    /// Starts the daemon. Its errors go to stderr.
+    pub(super) fn start_daemon(&self) -> Result<Daemon, Error> {
         let mut command = self.command(&["up"]);
         // A group of its own: ctrl-c is for the demo, which then stops the daemon.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(not_started)?;
         let stdout = child.stdout.take().ok_or_else(|| not_started("it has no output"))?;
-        let mut stdout = BufReader::new(stdout);
-        let mut ready = String::new();
-        match timeout(START_TIME_MAX, stdout.read_line(&mut ready)).await {
-            Ok(Ok(1..)) => Ok(Daemon { child, _stdout: stdout }),
-            Ok(Ok(0)) => Err(not_started("it ended at once")),
-            Ok(Err(error)) => Err(not_started(error)),
-            Err(_) => Err(not_started("it was not ready in time")),
-        }
+        Ok(Daemon { child, stdout: BufReader::new(stdout) })
     }
 
     /// Lets the person at the terminal answer, with the real command.
@@ -109,12 +102,23 @@ fn not_started(what: impl std::fmt::Display) -> Error {
 pub(super) struct Daemon {
     child: Child,
     /// Kept open, so that the daemon can write to it.
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl Daemon {
     pub(super) fn pid(&self) -> u32 {
         self.child.id().unwrap_or_default()
+    }
+
+    /// Waits until it accepts requests.
+    pub(super) async fn wait_until_ready(&mut self) -> Result<(), Error> {
+        let mut ready = String::new();
+        match timeout(START_TIME_MAX, self.stdout.read_line(&mut ready)).await {
+            Ok(Ok(1..)) => Ok(()),
+            Ok(Ok(0)) => Err(not_started("it ended at once")),
+            Ok(Err(error)) => Err(not_started(error)),
+            Err(_) => Err(not_started("it was not ready in time")),
+        }
     }
 
     /// `kill -9`

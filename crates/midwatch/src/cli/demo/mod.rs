@@ -34,7 +34,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     })?;
     let mut stop = StopSignals::new()?;
     let program = Program::new(&context.environment, directory.path())?;
-    let mut daemon = program.start_daemon().await?;
+    let mut daemon = program.start_daemon()?;
     let demo = Context::new(
         Some(directory.path().to_owned()),
         None,

@@ -41,6 +41,7 @@ pub(super) struct Story<'a> {
 
 impl Story<'_> {
     pub(super) async fn tell(&mut self) -> Result<(), Error> {
+        self.daemon.wait_until_ready().await?;
         let (data, pid) = (display_path(self.context.directory.path()), self.daemon.pid());
         self.say(&format!(
             "A daemon (pid {pid}) runs in {data}, which has nothing to do with yours. Ctrl-c ends the demo."
@@ -140,7 +141,9 @@ impl Story<'_> {
         self.print(&format!("$ kill -9 {pid}"))?;
         self.daemon.kill().await;
         self.print("$ midwatch up")?;
-        *self.daemon = self.program.start_daemon().await?;
+        // From here on the end of the demo stops this one.
+        *self.daemon = self.program.start_daemon()?;
+        self.daemon.wait_until_ready().await?;
         self.follow("report", after, |line| line.kind == "run.ended").await
     }
 

@@ -13,7 +13,8 @@ use crate::view::View;
 
 /// Confirm that you are still here: renew the lease for the span that `[lease]` configures
 ///
-/// Runs that waited for approval only because the lease had expired are queued again; each is decided afresh when it starts.
+/// Any other command that you run in a terminal renews it too, unless it has expired. Runs that waited for approval only because
+/// the lease had expired are queued again; each is decided afresh when it starts.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Renew {
     /// Why; recorded in the ledger

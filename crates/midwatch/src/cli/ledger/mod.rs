@@ -1,10 +1,11 @@
 //! `midwatch ledger …`
 
 mod checkpoint;
+pub(super) mod event_text;
 mod export;
 mod rebuild;
 mod restore;
-pub(super) mod tail;
+mod tail;
 mod verify;
 
 use std::process::ExitCode;
@@ -14,7 +15,9 @@ use clap::Subcommand;
 use ledger::VerifyingKey;
 use ledger::verify::KEYS_MAX;
 
+use super::support::wrap::wrap;
 use crate::context::Context;
+use crate::view::View;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -24,6 +27,13 @@ pub(super) enum Command {
     /// Sign the ledger as it is now and print the signed checkpoint
     Checkpoint,
     Rebuild(rebuild::Rebuild),
+}
+
+impl Command {
+    /// Whether it stays until it is interrupted.
+    pub(super) fn follows(&self) -> bool {
+        matches!(self, Command::Tail(tail) if tail.follows())
+    }
 }
 
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
@@ -49,7 +59,8 @@ pub(super) fn parse_keys(vkeys: &[String]) -> Result<Vec<VerifyingKey>, Error> {
     })
 }
 
-/// The caveats of a verification, one per line.
-pub(super) fn render_caveats(caveats: &[String]) -> String {
-    caveats.iter().map(|caveat| format!("\nnote: {caveat}")).collect()
+/// The caveats of a verification, each on a line of its own.
+pub(super) fn render_caveats(caveats: &[String], view: &View) -> String {
+    let note = |caveat: &String| wrap(&format!("note: {caveat}"), view.width, "      ");
+    caveats.iter().map(|caveat| format!("\n{}", note(caveat))).collect()
 }

@@ -11,6 +11,7 @@ use crate::access::directory_in_use;
 use crate::cli::support::render::entries;
 use crate::cli::support::restore_store::{LedgerSource, restore_store};
 use crate::context::Context;
+use crate::view::View;
 
 #[derive(Debug, Serialize)]
 struct RestoredAnswer {
@@ -51,11 +52,13 @@ pub(super) async fn run(context: &Context, dir: PathBuf, vkeys: &[String]) -> Re
         new_key,
         caveats: report.caveats,
     };
-    context.output.show(&RestoredAnswer { restored }, |answer| render(&answer.restored));
+    context
+        .output
+        .show(&RestoredAnswer { restored }, |answer| render(&answer.restored, &context.view));
     Ok(())
 }
 
-fn render(restored: &Restored) -> String {
+fn render(restored: &Restored, view: &View) -> String {
     let key = match &restored.new_key {
         None => "the existing signing key was kept".to_owned(),
         Some(new) => format!(
@@ -63,6 +66,6 @@ fn render(restored: &Restored) -> String {
              public key: {new}"
         ),
     };
-    let caveats = render_caveats(&restored.caveats);
+    let caveats = render_caveats(&restored.caveats, view);
     format!("recreated {}; {key}{caveats}", entries(restored.entries))
 }

@@ -2,16 +2,21 @@
 
 use std::ops::ControlFlow;
 
-use api::{Error, Event, Events, LedgerTail};
+use api::{Error, Events, LedgerTail};
 use clap::Args;
 
+use super::event_text::{render_event, render_events};
 use crate::access::send;
 use crate::cli::support::follow::{Feed, follow};
 use crate::cli::support::value_parsers::list_limit;
 use crate::context::Context;
 use crate::output::Output;
+use crate::view::View;
 
 /// Show the newest events, or those after a cursor
+///
+/// Long texts and hashes are cut off; `--json` prints every field as it is recorded. `midwatch timeline` says what happened
+/// in plain words.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Tail {
     /// The most events to show
@@ -25,6 +30,12 @@ pub(in crate::cli) struct Tail {
     follow: bool,
 }
 
+impl Tail {
+    pub(super) fn follows(&self) -> bool {
+        self.follow
+    }
+}
+
 fn event_number(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "write the number of an event, or 0 for the beginning")
 }
@@ -32,23 +43,25 @@ fn event_number(text: &str) -> Result<u64, &'static str> {
 pub(super) async fn run(context: &Context, tail: Tail) -> Result<(), Error> {
     let request = LedgerTail { after: tail.cursor, limit: tail.limit, wait_ms: 0 };
     if tail.follow {
-        return follow(context, &mut EventFeed { request, output: context.output }).await;
+        let mut feed = EventFeed { request, output: context.output, view: &context.view };
+        return follow(context, &mut feed).await;
     }
     let answer = send(context, request).await?;
     context.output.show(&answer, |answer| match answer.events.is_empty() {
         true => format!("no events after {}", answer.cursor),
-        false => render_events(&answer.events),
+        false => render_events(&answer.events, &context.view),
     });
     Ok(())
 }
 
 /// The events of the ledger, from the first one shown.
-struct EventFeed {
+struct EventFeed<'a> {
     request: LedgerTail,
     output: Output,
+    view: &'a View,
 }
 
-impl Feed for EventFeed {
+impl Feed for EventFeed<'_> {
     type Request = LedgerTail;
     type End = ();
 
@@ -60,7 +73,7 @@ impl Feed for EventFeed {
 
     fn take(&mut self, Events { events, cursor }: Events) -> ControlFlow<()> {
         for event in &events {
-            if self.output.show_line(event, render_event).is_err() {
+            if self.output.show_line(event, |event| render_event(event, self.view)).is_err() {
                 // Stdout is closed.
                 return ControlFlow::Break(());
             }
@@ -68,13 +81,4 @@ impl Feed for EventFeed {
         self.request = LedgerTail { after: Some(cursor), ..LedgerTail::default() };
         ControlFlow::Continue(())
     }
-}
-
-pub(in crate::cli) fn render_events(events: &[Event]) -> String {
-    events.iter().map(render_event).collect::<Vec<_>>().join("\n")
-}
-
-fn render_event(event: &Event) -> String {
-    let Event { seq, at, kind, actor, id, body, .. } = event;
-    format!("{seq:>7}  {at}  {kind:<18} {actor}  {id}  {body}")
 }

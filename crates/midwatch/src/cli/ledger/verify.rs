@@ -18,6 +18,7 @@ use crate::cli::support::input::unreadable;
 use crate::cli::support::render::{count_of, entries};
 use crate::context::Context;
 use crate::storage::Storage;
+use crate::view::View;
 
 /// Verify the ledger, or exported files, without changing anything
 #[derive(Debug, Args)]
@@ -48,7 +49,7 @@ pub(super) async fn run(context: &Context, verify: Verify) -> Result<ExitCode, E
         None => verify_store(context, &verify.trusted, &progress.sink()).await?,
     };
     drop(progress);
-    context.output.show(&report, render);
+    context.output.show(&report, |report| render(report, &context.view));
     Ok(match report.verdict {
         Verdict::Ok => ExitCode::SUCCESS,
         Verdict::Tampered | Verdict::Truncated | Verdict::Unreadable => ExitCode::FAILURE,
@@ -129,7 +130,7 @@ impl Trusted {
     }
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &Report, view: &View) -> String {
     let good = count_of(report.entries, "good entry", "good entries");
     let mut text = match report.verdict {
         Verdict::Ok => format!(
@@ -145,7 +146,7 @@ fn render(report: &Report) -> String {
     if let Some(damage) = &report.damage {
         text.push_str(&format!("\n{damage}"));
     }
-    text.push_str(&render_caveats(&report.caveats));
+    text.push_str(&render_caveats(&report.caveats, view));
     text
 }
 

@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use super::load_rules;
 use crate::access::send;
-use crate::cli::support::render::{pairs, paragraphs, yes_no};
+use crate::cli::support::render::{fitted_pairs, paragraphs, yes_no};
 use crate::cli::support::text_arg;
 use crate::context::Context;
+use crate::view::View;
 
 /// Explain what the policy decided on a run, or would decide on a request, and by which rules
 #[derive(Debug, Args)]
@@ -37,7 +38,7 @@ pub(super) async fn run(context: &Context, explain: Explain) -> Result<(), Error
     let Explain { run, request } = explain;
     if let Some(run) = run {
         let answer = send(context, PolicyExplain { run }).await?;
-        context.output.show(&answer, render);
+        context.output.show(&answer, |answer| render(answer, &context.view));
         return Ok(());
     }
     let request = text_arg::read("request", request.unwrap_or_default(), io::stdin().lock())?;
@@ -49,12 +50,12 @@ pub(super) async fn run(context: &Context, explain: Explain) -> Result<(), Error
 }
 
 /// The decision, then the request and the facts that it was based on.
-fn render(answer: &PolicyExplained) -> String {
+fn render(answer: &PolicyExplained, view: &View) -> String {
     let PolicyExplained { request, facts, sentence, containment, .. } = answer;
     let containment = containment.map(|it| ("containment", it.description().to_owned()));
     let rows = request.iter().flat_map(request_rows).chain(facts.iter().flat_map(fact_rows));
     let rows = rows.chain(containment);
-    let rows = pairs(rows.map(|(name, value)| (name, on_one_line(&value))));
+    let rows = fitted_pairs(view, rows.map(|(name, value)| (name, on_one_line(&value))));
     paragraphs([sentence.clone(), rows])
 }
 

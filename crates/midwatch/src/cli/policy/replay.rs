@@ -11,6 +11,7 @@ use crate::cli::support::input::unreadable;
 use crate::cli::support::render::paragraphs;
 use crate::cli::support::short_id::short_ids;
 use crate::cli::support::table::{Column, shortened, table, whole};
+use crate::cli::support::wrap::wrap;
 use crate::config;
 use crate::context::Context;
 use crate::view::View;
@@ -76,6 +77,7 @@ fn render(answer: &PolicyReplayed, view: &View) -> String {
         .map(|(change, count)| format!("{}: {count}", change.replace("_to_", " → ")))
         .collect();
     let sentence = format!("{} (policy version {})", answer.sentence, answer.policy);
+    let sentence = wrap(&view.localize(&sentence), view.width, "");
     paragraphs([changed, counts.join(", "), sentence])
 }
 

@@ -10,7 +10,7 @@ mod execute;
 mod import_once;
 mod letta_server;
 mod list;
-mod register;
+pub(super) mod register;
 pub(super) mod registered_agents;
 pub(super) mod settings;
 mod test;

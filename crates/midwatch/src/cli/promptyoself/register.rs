@@ -63,14 +63,10 @@ pub(super) async fn run(context: &Context, register: Register) -> Result<Registe
     PromptFilter { only_agent, ..PromptFilter::default() }.check_may_schedule_for(id)?;
     let letta = Letta::from_environment(&context.environment);
     let registered = registered_agents::load(context).await?.find(id).cloned();
-    // An agent that is registered at another server cannot be validated at this one.
-    let is_at_this_server = |agent: &Agent| {
-        let settings = &agent.settings;
-        let is_same = settings.url.as_deref().is_some_and(|url| is_same_server(url, &letta.url));
-        settings.api.as_deref() == Some("rest") && is_same
-    };
-    if registered.as_ref().is_none_or(is_at_this_server) && !skip_validation {
-        validate(context, &letta, id).await?;
+    match (&registered, skip_validation) {
+        (Some(agent), false) => validate_registered(context, agent).await?,
+        (None, false) => validate(context, &letta, id).await?,
+        (_, true) => {}
     }
     let schedule = args.to_schedule(SystemClock.now().as_micros())?;
     let warning = registered.as_ref().and_then(|agent| other_server_warning(context, agent));
@@ -96,11 +92,27 @@ fn other_server_warning(context: &Context, agent: &Agent) -> Option<String> {
     })
 }
 
+/// Checks that the Letta server of the environment has this agent. An agent that is registered at another server cannot be
+/// checked at this one.
+pub(in crate::cli) async fn validate_registered(
+    context: &Context,
+    agent: &Agent,
+) -> Result<(), Error> {
+    let (settings, letta) = (&agent.settings, Letta::from_environment(&context.environment));
+    let is_same = settings.url.as_deref().is_some_and(|url| is_same_server(url, &letta.url));
+    match &settings.remote_id {
+        Some(id) if settings.api.as_deref() == Some("rest") && is_same => {
+            validate(context, &letta, id).await
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 async fn validate(context: &Context, letta: &Letta, id: &str) -> Result<(), Error> {
     let failed = |what: &str| invalid_input(format!("Agent validation failed: {what}"));
     let server = LettaServer::new(letta, &context.environment);
     let agents = server.agents().await.map_err(|error| {
-        failed(&error.message).hint("skip the Letta server with --skip-validation")
+        failed(&error.message).hint("skip the Letta server with `--skip-validation`")
     })?;
     match agents.iter().any(|agent| agent.id == id) {
         true => Ok(()),

@@ -20,15 +20,15 @@ const COLUMNS: [Column; 7] = [
     shortened("SCHEDULE", 10),
     whole("STARTED"),
     whole("").or_left_out(2),
-    whole("TRY").or_left_out(3),
+    whole("ATTEMPT").or_left_out(3),
     shortened("REASON", 6).or_left_out(1),
 ];
 
 /// List runs, newest first
 #[derive(Debug, Args)]
 pub(in crate::cli) struct List {
-    /// Only runs of this schedule
-    #[arg(long, value_name = "ID")]
+    /// Only runs of this schedule: its name, its id, or the beginning of its id
+    #[arg(long, value_name = "SCHEDULE")]
     schedule: Option<String>,
     /// Only runs of this agent
     #[arg(long, value_name = "NAME")]
@@ -87,12 +87,13 @@ mod tests {
     fn list_is_a_table_or_says_what_to_do() {
         let runs = vec![queued_run(), failed_run()];
         let all = RunList::default();
-        let view = View::fixed(80, "Europe/Berlin", "2026-03-28T12:45:00Z");
+        let view = View::fixed(80, "Europe/Berlin", "2026-03-28T12:45:00Z")
+            .for_command(["run", "list", "--limit", "2"].map(str::to_owned));
         let expected = [
-            "RUN    STATE     SCHEDULE  STARTED                      TRY  REASON",
+            "RUN    STATE     SCHEDULE  STARTED                      ATTEMPT  REASON",
             "run_2  queued    (manual)  28 Mar 13:40:00  5m ago      0",
-            "run_1  x failed  standup   28 Mar 13:30:02  14m58s ago  2    exit_code",
-            "more: add `--cursor run_1`",
+            "run_1  x failed  standup   28 Mar 13:30:02  14m58s ago  2        exit_code",
+            "more: midwatch run list --limit 2 --cursor run_1",
             "times are Europe/Berlin",
         ];
         let text = render(&Runs { runs, cursor: Some("run_1".into()) }, &all, &view);

@@ -34,6 +34,13 @@ pub(super) enum Command {
     Settle(settle::Settle),
 }
 
+impl Command {
+    /// Whether it stays until the run ends.
+    pub(super) fn follows(&self) -> bool {
+        matches!(self, Command::Watch(_))
+    }
+}
+
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
     match command {
         Command::Start(start) => start::run(context, start).await,

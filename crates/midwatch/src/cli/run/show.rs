@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{ID, marked};
 use crate::access::send;
-use crate::cli::support::render::{count_of, pairs, paragraphs};
+use crate::cli::support::render::{count_of, fitted_pairs, paragraphs};
 use crate::cli::support::wrap::wrap;
 use crate::context::Context;
 use crate::view::View;
@@ -56,7 +56,8 @@ fn render(run: &Run, view: &View) -> String {
         run.output.as_ref().map(|output| ("output", size(output))),
     ];
     let text = run.output.as_ref().map_or("", |output| &output.text);
-    paragraphs([pairs(rows.into_iter().flatten()), attempts(run, view), text.to_owned()])
+    let rows = fitted_pairs(view, rows.into_iter().flatten());
+    paragraphs([rows, attempts(run, view), text.to_owned()])
 }
 
 /// `3 of 5`

@@ -11,7 +11,7 @@ use crate::context::Context;
 /// Start a run of a schedule now; the same as `midwatch schedule fire`
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Start {
-    /// The id of the schedule, from `midwatch schedule list`
+    /// The schedule: its name, its id, or the beginning of its id
     schedule: String,
 }
 

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use api::{Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleStatus, SchedulesAdded};
+use api::{
+    Code, Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleStatus, SchedulesAdded,
+    StatusShow,
+};
 use clap::{ArgGroup, Args};
 
 use super::flags::{Action, Terms};
@@ -12,9 +15,12 @@ use super::trigger::{TRIGGERS, Trigger};
 use super::upcoming::{upcoming, when};
 use super::{add_file, limits, name_and_id};
 use crate::access::send;
-use crate::cli::support::render::{pairs, paragraphs, warnings};
+use crate::cli::support::lease::terms;
+use crate::cli::support::render::{fitted_pairs, paragraphs, warnings};
 use crate::cli::support::table::{shortened, table, whole};
+use crate::cli::support::wrap::wrap;
 use crate::context::Context;
+use crate::output::Format;
 use crate::view::View;
 
 const EXAMPLES: &str = "\
@@ -69,18 +75,38 @@ pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> 
             let list = ScheduleAddAll { dry_run: add.dry_run, ..add_file::read(file)? };
             let answer = send(context, list).await?;
             output.show(&answer, |answer| render_list(answer, &context.view));
+            let added = answer.schedules.iter().filter(|it| it.created && !answer.dry_run).count();
+            explain_lease(context, added).await;
         }
         None => {
             let answer = send(context, add.into_request()?).await?;
             output.show(&answer, |answer| render(answer, &context.view));
+            explain_lease(context, usize::from(answer.created && !answer.dry_run)).await;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Explains the lease to a person who has just added their first schedules, `added` of them.
+async fn explain_lease(context: &Context, added: usize) {
+    if added == 0 || context.output.format == Format::Json {
+        return;
+    }
+    // The schedules are added, whether or not this can be read.
+    let Ok(status) = send(context, StatusShow {}).await else { return };
+    let is_first = i64::try_from(added) == Ok(status.schedules);
+    if let Some(terms) = terms(&status.authority.lease).filter(|_| is_first) {
+        context.output.show_text(&format!("\n{}", wrap(&terms, context.view.width, "")));
+    }
+}
+
 impl Add {
     /// Reads the prompt if it is in a file or on stdin.
     fn into_request(self) -> Result<ScheduleAdd, Error> {
+        if self.action.lacks_prompt() {
+            let hint = "describe the task with `--prompt TEXT`";
+            return Err(Error::new(Code::BadUsage, "`--prompt` is missing").hint(hint));
+        }
         let (when, event_trigger) = self.trigger.into();
         Ok(ScheduleAdd {
             name: self.name.unwrap_or_default(),
@@ -108,7 +134,7 @@ fn render(answer: &ScheduleAdded, view: &View) -> String {
         (false, true, status) => format!("already exists and is {status}; {UNCHANGED}"),
     };
     let policy = match (policy, dry_run) {
-        (Some(preview), true) => pairs(policy_rows(preview)),
+        (Some(preview), true) => fitted_pairs(view, policy_rows(preview)),
         (Some(preview), false) if !preview.by_itself => preview.sentence.clone(),
         (Some(_) | None, _) => String::new(),
     };

@@ -110,6 +110,11 @@ pub(super) struct Terms {
 }
 
 impl Action {
+    /// Whether it names an agent, but not what to prompt it with.
+    pub(super) fn lacks_prompt(&self) -> bool {
+        self.agent.is_some() && self.prompt.is_none() && self.tool.is_none()
+    }
+
     /// Reads the prompt if it is in a file or on stdin.
     pub(super) fn read(self) -> Result<api::Action, Error> {
         let Action { agent, prompt, tool, payload, sensitive: _, tier: _ } = self;

@@ -23,19 +23,25 @@ const COLUMNS: [Column; 7] = [
     shortened("WHEN", 12).or_left_out(2),
 ];
 
-/// List schedules
+/// List schedules, the next due first
+///
+/// Those that are not due come last: paused ones, ended ones and those that wait for an event. A schedule that fires or
+/// changes between two pages may be on both, or on neither.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct List {
     /// Only schedules for this agent
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+    /// Sort by id: pages then have each schedule once, whatever happens between them
+    #[arg(long)]
+    by_id: bool,
     #[command(flatten)]
     page: Page,
 }
 
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
-    let List { agent, page: Page { limit, cursor } } = list;
-    let answer = send(context, ScheduleList { agent, limit, cursor }).await?;
+    let List { agent, by_id, page: Page { limit, cursor } } = list;
+    let answer = send(context, ScheduleList { agent, limit, cursor, by_id }).await?;
     context.output.show(&answer, |answer| render(answer, &context.view));
     Ok(ExitCode::SUCCESS)
 }
@@ -73,14 +79,15 @@ mod tests {
     #[test]
     fn list_is_a_table_or_says_what_to_do() {
         let schedules = vec![agent_schedule(), paused_tool_schedule()];
-        let view = View::fixed(80, "Europe/Berlin", "2026-03-28T12:00:00Z");
+        let view = View::fixed(80, "Europe/Berlin", "2026-03-28T12:00:00Z")
+            .for_command(["schedule", "list"].map(str::to_owned));
         let cursor = Some("sch_ffffffff".into());
         let text = render(&Schedules { schedules, agent: None, cursor }, &view);
         let expected = [
             "NAME     ID            STATUS  NEXT                     TARGET      WHEN",
             "standup  sch_0a1b2c3d  active  28 Mar 13:30:00  in 30m  agent ada   at 13:30 ev…",
             "look     sch_ffffffff  paused                           tool fs.l…  every hour …",
-            "more: add `--cursor sch_ffffffff`",
+            "more: midwatch schedule list --cursor sch_ffffffff",
             "times are Europe/Berlin",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);

@@ -1,10 +1,10 @@
 //! The next times of a schedule, in its zone and in the reader's.
 
 use api::{Schedule, ScheduleStatus};
-use calendar::{Zone, parse_instant};
+use calendar::{Zone, distance, parse_instant};
 
 use crate::cli::support::table::{table, whole};
-use crate::view::{View, distance};
+use crate::view::View;
 
 /// A trigger in words, with its zone.
 pub(super) fn when(describe: &str, zone: &str) -> String {
@@ -18,7 +18,10 @@ pub(super) fn upcoming(schedule: &Schedule, next: &[String], view: &View) -> Str
         ScheduleStatus::Paused if !slots.is_empty() => {
             format!("it is paused; if it were resumed now, its next times would be\n{slots}")
         }
-        ScheduleStatus::Active | ScheduleStatus::Paused | ScheduleStatus::Ended => slots,
+        ScheduleStatus::Active
+        | ScheduleStatus::Paused
+        | ScheduleStatus::Ended
+        | ScheduleStatus::Removed => slots,
     }
 }
 

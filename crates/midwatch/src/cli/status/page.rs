@@ -1,21 +1,23 @@
 //! The page of `midwatch status`. What needs a person comes first, each line with the command that helps; then what is
 //! running and what is next. `--all` adds what rarely matters.
 
+use api::display::on_one_line;
 use api::{
     Budget, BudgetLimit, Capability, Channel, DiskUse, Failures, LiveRuns, NextDue, PausedSchedule,
     RunState, Status, StatusRun, WaitingRun,
 };
 
 use crate::cli::support::lease;
-use crate::cli::support::render::{count_of, entries, pairs, size};
+use crate::cli::support::render::{NAME_COLUMNS, count_of, entries, pairs, size};
 use crate::cli::support::short_id::short_ids;
+use crate::cli::support::table::cut;
 use crate::cli::support::wrap::wrap;
 use crate::view::View;
 
 /// The most items of one kind to name on the page.
 const NAMED_MAX: usize = 5;
-/// Columns in front of a value.
-const NAME_COLUMNS: usize = 15;
+/// Longer reasons are cut off.
+const REASON_COLUMNS_MAX: usize = 80;
 
 type Row = (&'static str, String);
 
@@ -71,9 +73,13 @@ fn attention(status: &Status, view: &View) -> impl Iterator<Item = Row> {
 
 fn now_and_next(status: &Status, view: &View) -> impl Iterator<Item = Row> {
     let Status { failures, waiting, running, runs, upcoming, authority, .. } = status;
-    let no_failure = match failures.seen {
-        true => format!("nothing since you last looked, {}", view.moment(&failures.since)),
-        false => "nothing in the last 24 hours".to_owned(),
+    let no_failure = match (failures.incomplete, failures.seen) {
+        (true, _) => {
+            "nothing among the newest runs; `midwatch run list --state failed` shows older ones"
+                .to_owned()
+        }
+        (false, true) => format!("nothing since you last looked, {}", view.moment(&failures.since)),
+        (false, false) => "nothing in the last 24 hours".to_owned(),
     };
     let is_frozen_or_expired = lease::attention(authority, view).is_some();
     let rows = [
@@ -100,7 +106,7 @@ fn details(status: &Status, view: &View) -> Vec<Row> {
         Some(("schedules", schedules.to_string())),
         Some(("budget", used_today(budget))),
         Some(("ledger", signed)),
-        daemon.running.then(|| ("ledger check", ledger.check.clone())),
+        daemon.running.then(|| ("ledger check", checked(&ledger.check))),
         Some(("public key", ledger.key.clone())),
         Some(("data", daemon.data.clone())),
         Some(("store", daemon.store.clone())),
@@ -109,6 +115,14 @@ fn details(status: &Status, view: &View) -> Vec<Row> {
     ];
     let channels = notices.iter().map(|it| ("notices", channel(it, view)));
     rows.into_iter().flatten().chain(channels).collect()
+}
+
+/// The result of the check at the start, when the ledger had fewer entries than now.
+fn checked(result: &str) -> String {
+    match result.strip_prefix("sound: ") {
+        Some(entries) => format!("sound when the daemon started ({entries})"),
+        None => result.to_owned(),
+    }
 }
 
 /// The failed runs since the reader last looked. Those with an unknown outcome have their own line until they are settled.
@@ -132,7 +146,9 @@ fn failed_runs(failures: &Failures, view: &View) -> Option<String> {
 fn named_runs(runs: &[&StatusRun], view: &View, list: &str) -> String {
     let ids = short_ids(runs.iter().map(|run| run.run_id.as_str()));
     let lines = runs.iter().zip(&ids).take(NAMED_MAX).map(|(run, id)| {
-        let reason = run.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
+        let reason = run.message.as_ref().or(run.reason.as_ref());
+        let reason = reason.map(|reason| cut(&on_one_line(reason), REASON_COLUMNS_MAX));
+        let reason = reason.map(|reason| format!(", {reason}")).unwrap_or_default();
         let (name, at) = (name_of(run), view.moment(&run.at));
         format!("{name}, {at}{reason}: `midwatch run show {id}`")
     });

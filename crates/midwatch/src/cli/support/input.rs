@@ -6,6 +6,7 @@ use std::path::Path;
 
 use api::{Code, Error};
 
+const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Opens a regular file. `what` names it in errors, such as `crontab`.
@@ -40,7 +41,11 @@ pub(in crate::cli) fn read_text(
     let read = from.take(bytes_max + 1).read_to_end(&mut bytes);
     read.map_err(|error| unreadable(what, path, error))?;
     if bytes_max < bytes.len() as u64 {
-        let reason = format!("is longer than {} MiB", bytes_max / MIB);
+        let limit = match bytes_max {
+            MIB.. => format!("{} MiB", bytes_max / MIB),
+            _ => format!("{} KiB", bytes_max / KIB),
+        };
+        let reason = format!("is longer than {limit}");
         return Err(invalid(reason).hint("shorten it, or split it into several files"));
     }
     String::from_utf8(bytes)

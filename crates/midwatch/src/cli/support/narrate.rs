@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use api::{Error, Event, LIST_ITEMS_MAX, LedgerTail, RunShow};
-use calendar::parse_instant;
+use calendar::{distance, parse_instant};
 
 use crate::access::send;
 use crate::context::Context;
 use crate::run_text::schedule_of;
-use crate::view::{View, distance};
+use crate::view::View;
 
 const WAIT_MS: u32 = 20_000;
 
@@ -90,7 +90,7 @@ fn render(event: &Event, run: &AnnouncedRun, view: &View) -> Option<String> {
             Some(attempt) if 1 < attempt => format!("{schedule} started, attempt {attempt}"),
             Some(_) | None => format!("{schedule} started"),
         },
-        "run.retried" => format!("{schedule} will be tried again{why}{took}"),
+        "run.retried" => format!("{schedule} will be retried{why}{took}"),
         "run.ended" => match text(event, "/outcome")? {
             "failed" => format!("x failed {schedule}{why}{took}"),
             "unknown" => format!("? unknown {schedule}{why}{took}"),
@@ -140,7 +140,7 @@ mod tests {
             ("run.ended", json!({"outcome": "done"}), "", "standup done (6s)"),
             ("run.ended", json!({"outcome": "failed"}), "code 1", "x failed standup: code 1 (6s)"),
             ("run.ended", json!({"outcome": "unknown"}), "", "? unknown standup (6s)"),
-            ("run.retried", json!({}), "503", "standup will be tried again: 503 (6s)"),
+            ("run.retried", json!({}), "503", "standup will be retried: 503 (6s)"),
             (
                 "approval.asked",
                 json!({}),

@@ -1,5 +1,13 @@
 //! Building blocks of the text output: pairs, paragraphs and counts.
 
+use unicode_width::UnicodeWidthStr;
+
+use super::wrap::wrap;
+use crate::view::View;
+
+/// Columns before the value of a pair.
+pub(in crate::cli) const NAME_COLUMNS: usize = 15;
+
 /// Joins the parts that are not empty, with an empty line between them.
 pub(in crate::cli) fn paragraphs(parts: impl IntoIterator<Item = String>) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
@@ -35,6 +43,22 @@ pub(in crate::cli) fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Pairs whose values are broken between words where they are too long for the terminal.
+pub(in crate::cli) fn fitted_pairs<'a>(
+    view: &View,
+    rows: impl IntoIterator<Item = (&'a str, String)>,
+) -> String {
+    let width = view.width.saturating_sub(NAME_COLUMNS);
+    let fitted = |line: &str| match line.width() <= width {
+        true => line.to_owned(),
+        false => wrap(line, width, ""),
+    };
+    pairs(
+        rows.into_iter()
+            .map(|(name, value)| (name, value.lines().map(fitted).collect::<Vec<_>>().join("\n"))),
+    )
+}
+
 /// Warnings, one per line.
 pub(in crate::cli) fn warnings(warnings: &[String]) -> String {
     let lines = warnings.iter().map(|warning| format!("warning: {warning}"));
@@ -49,6 +73,23 @@ pub(in crate::cli) fn yes_no(is_yes: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_values_are_broken_between_words() {
+        let view = View::fixed(40, "UTC", "2026-03-28T12:30:00Z");
+        let rows = [
+            ("message", "the program exited with code 127: not found".to_owned()),
+            ("path", "/a/path/that/is/longer/than/a/line".to_owned()),
+            ("argv", "sh -c 'a  b'".to_owned()),
+        ];
+        let expected = [
+            "message        the program exited with",
+            "               code 127: not found",
+            "path           /a/path/that/is/longer/than/a/line",
+            "argv           sh -c 'a  b'",
+        ];
+        assert_eq!(fitted_pairs(&view, rows).lines().collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn sizes_are_shown_in_their_largest_unit() {

@@ -3,6 +3,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::page::next_page;
 use crate::view::View;
 
 const GAP: &str = "  ";
@@ -48,7 +49,7 @@ pub(in crate::cli) fn table<const N: usize>(
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A table of one page of a list, and the flag that continues it if there is more.
+/// A table of one page of a list, and the command that continues it if there is more.
 pub(in crate::cli) fn table_with_cursor<const N: usize>(
     view: &View,
     columns: [Column; N],
@@ -57,7 +58,7 @@ pub(in crate::cli) fn table_with_cursor<const N: usize>(
 ) -> String {
     let mut text = table(view, columns, rows);
     if let Some(cursor) = cursor {
-        text.push_str(&format!("\nmore: add `--cursor {cursor}`"));
+        text.push_str(&format!("\nmore: {}", next_page(view, cursor)));
     }
     text
 }

@@ -4,11 +4,12 @@ use std::io::Read;
 use std::path::Path;
 
 use api::Error;
+use kernel::schedule::PROMPT_BYTES_MAX;
 
 use super::input::{open, read_text};
 
-/// Far above the limit of any such text, which the engine checks.
-const READ_BYTES_MAX: u64 = 1 << 20;
+/// The engine takes no longer text, so the first error names the limit that counts. The line end of a file is removed.
+const READ_BYTES_MAX: u64 = PROMPT_BYTES_MAX as u64 + 2;
 
 /// Reads `typed`: `-` is stdin, `@FILE` a file, `@@` a text that starts with `@`, and anything else
 /// the text itself. `what` names the text in errors.
@@ -66,5 +67,7 @@ mod tests {
         let longest = "x".repeat(READ_BYTES_MAX as usize);
         check("-", longest.as_bytes(), Ok(&longest));
         check("-", format!("{longest}x").as_bytes(), Err(Code::InvalidInput));
+        let error = read("prompt", "-".to_owned(), "x".repeat(2 << 20).as_bytes()).unwrap_err();
+        assert_eq!(error.message, "the prompt `-` is longer than 64 KiB");
     }
 }

@@ -59,6 +59,9 @@ fn two_approvers_must_be_different_people() {
         (&again["changed"], &again["approval"]["assents"]),
         (&json!(false), &json!(["ada"]))
     );
+    let told = world.command().args(approve).env("MIDWATCH_TOKEN", &ada).output().unwrap();
+    let expected = format!("you have already approved `{approval}`: 1 of 2 so far\n");
+    assert_eq!(String::from_utf8(told.stdout).unwrap(), expected);
     daemon.kill();
     let daemon = world.up();
     assert_eq!(

@@ -91,13 +91,13 @@ fn without_a_terminal_the_demo_approves_nothing_and_ends() {
 #[test]
 fn at_a_terminal_a_person_approves_and_ctrl_c_ends_the_demo() {
     let world = world();
-    let mut terminal = Terminal::start(&world, "demo");
+    let mut terminal = Terminal::start(&world, &["demo"]);
     terminal.wait_for("approve exactly this? [y/N] ");
     terminal.press("y\r");
     terminal.wait_for("Now type, in another terminal");
     terminal.wait_for("midwatch status");
     check_order(
-        terminal.text(),
+        &terminal.text,
         &[
             "deploy: run waits for approval",
             "approved deploy: its run starts now",
@@ -107,11 +107,11 @@ fn at_a_terminal_a_person_approves_and_ctrl_c_ends_the_demo() {
             "report: run interrupted, outcome unknown",
         ],
     );
-    assert!(!terminal.text().contains("still waits for approval"));
+    assert!(!terminal.text.contains("still waits for approval"));
     assert_ne!(left_files(&world), 0, "it goes on until ctrl-c");
-    terminal.press("\x03");
+    terminal.press_ctrl_c();
     terminal.wait_for("the demo has ended; its daemon is stopped and");
-    assert_eq!(terminal.wait(), Some(0));
+    assert_eq!(terminal.wait().0, Some(0));
     assert_eq!(left_files(&world), 0, "the demo left files behind");
 }
 
@@ -119,14 +119,15 @@ fn at_a_terminal_a_person_approves_and_ctrl_c_ends_the_demo() {
 #[test]
 fn at_a_terminal_a_person_may_refuse_and_end_it_early() {
     let world = world();
-    let mut terminal = Terminal::start(&world, "demo");
+    let mut terminal = Terminal::start(&world, &["demo"]);
     terminal.wait_for("approve exactly this? [y/N] ");
     terminal.press("n\r");
     terminal.wait_for("It was not approved");
-    terminal.press("\x03");
+    terminal.press_ctrl_c();
     terminal.wait_for("the demo has ended; its daemon is stopped and");
-    assert_eq!(terminal.wait(), Some(0));
-    assert!(!terminal.text().contains("deploy: run started"));
+    let (code, text) = terminal.wait();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("deploy: run started"));
     assert_eq!(left_files(&world), 0, "the demo left files behind");
 }
 

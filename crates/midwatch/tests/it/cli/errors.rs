@@ -18,6 +18,28 @@ const LONG: &str = "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
 /// Commands that are refused, with the error code and the exit code.
 const REFUSALS: &[(&[&str], &str, i32)] = &[
     (&["agent", "show", "nobody"], "not_found", 3),
+    (&["agent", "show", "adda"], "not_found", 3),
+    (
+        &["schedule", "add", "--name", "x", "--every", "1h", "--agent", "adda", "--prompt", "p"],
+        "not_found",
+        3,
+    ),
+    (
+        &[
+            "schedule",
+            "add",
+            "--name",
+            "x",
+            "--at",
+            "2020-01-01T00:00:00Z",
+            "--agent",
+            "ada",
+            "--prompt",
+            "p",
+        ],
+        "invalid_input",
+        2,
+    ),
     (&["agent", "edit", "nobody", "--tier", "1"], "not_found", 3),
     (&["agent", "remove", "nobody"], "not_found", 3),
     (&["agent", "add", "ada", "--backend", "builtin"], "exists", 4),
@@ -81,6 +103,10 @@ const REFUSALS: &[(&[&str], &str, i32)] = &[
 const MISUSES: &[&[&str]] = &[
     &["frobnicate"],
     &["agnet", "list"],
+    &["start"],
+    &["schedule", "add"],
+    &["schedule", "add", "--name", "x", "--every", "1h", "--agent", "ada"],
+    &["schedule", "add", "--name", "x", "--every", "1h", "--daily", "09:00", "--agent", "ada"],
     &["agent"],
     &["agent", "frobnicate"],
     &["agent", "add"],

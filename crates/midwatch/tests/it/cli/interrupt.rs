@@ -6,7 +6,6 @@ use crate::support::terminal::Terminal;
 use crate::support::wait::wait_until;
 use crate::support::world::World;
 
-const CTRL_C: &str = "\x03";
 /// Says that it has begun, and works until it is stopped.
 const WORK: &str = r#"touch "$0"; exec sleep 600"#;
 
@@ -26,11 +25,11 @@ fn run_watch_says_that_the_run_goes_on() {
     let _daemon = world.up();
     let run = world.start_run(&schedule);
     wait_until(|| begun.exists());
-    let mut terminal = Terminal::start(&world, &format!("run watch {run}"));
+    let mut terminal = Terminal::start(&world, &["run", "watch", &run]);
     terminal.wait_for("running");
-    terminal.press(CTRL_C);
+    terminal.press_ctrl_c();
     terminal.wait_for(&format!("the run goes on without you: `midwatch run watch {run}` follows"));
-    assert_eq!(terminal.wait(), Some(130));
+    assert_eq!(terminal.wait().0, Some(130));
     assert_eq!(world.show_run(&run)["state"], "running");
     world.ok(&["run", "cancel", &run]);
 }
@@ -39,12 +38,12 @@ fn run_watch_says_that_the_run_goes_on() {
 fn agent_test_says_whether_the_test_goes_on() {
     let (world, begun) = with_slow_agent();
     let interrupted = |expected: &str| {
-        let mut terminal = Terminal::start(&world, "agent test ada");
+        let mut terminal = Terminal::start(&world, &["agent", "test", "ada"]);
         wait_until(|| begun.exists());
         std::fs::remove_file(&begun).unwrap();
-        terminal.press(CTRL_C);
+        terminal.press_ctrl_c();
         terminal.wait_for(expected);
-        assert_eq!(terminal.wait(), Some(130));
+        assert_eq!(terminal.wait().0, Some(130));
     };
     interrupted("the test was stopped, and its program with it");
     let _daemon = world.up();

@@ -56,6 +56,11 @@ fn policy_explain_needs_no_installation() {
     let read = r#"{"capability": "net.read", "host": "example.org"}"#;
     let ruling = world.json(&["policy", "explain", "--request", read])["ruling"].clone();
     assert_eq!((&ruling["verdict"], &ruling["posture"]), (&"deny".into(), &"strict-prod".into()));
+    let output = world.ok(&["policy", "explain", "--request", read]);
+    assert!(
+        output.starts_with("the policy denies it because of `@default` (no rule matches)"),
+        "{output}"
+    );
     assert_eq!(fs::read_dir(world.data()).unwrap().count(), 1, "a file was created");
 }
 

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 
 use crate::support::world::World;
 
-const LISTS: [&[&str]; 10] = [
+const LISTS: [&[&str]; 13] = [
     &["status"],
     &["timeline"],
     &["schedule", "list"],
@@ -15,6 +15,9 @@ const LISTS: [&[&str]; 10] = [
     &["status", "--budgets"],
     &["status", "--capabilities"],
     &["doctor"],
+    &["status", "--all"],
+    &["ledger", "tail"],
+    &["policy", "list"],
 ];
 
 /// An installation with a long name, a run that waits for approval, one that failed, and one that is done.
@@ -40,17 +43,33 @@ fn world() -> World {
 fn tables_fit_narrow_terminals() {
     let mut world = world();
     let daemon = world.up();
+    let mut pages: Vec<Vec<String>> =
+        LISTS.iter().map(|list| list.iter().map(|&word| word.to_owned()).collect()).collect();
     for (agent, state) in [("ada", "done"), ("pay", "waiting_permission"), ("fails", "failed")] {
         let schedules = world.json(&["schedule", "list", "--agent", agent]);
-        let run = world.start_run(schedules["schedules"][0]["id"].as_str().unwrap());
-        world.wait_for_state(&run, state);
+        let schedule = schedules["schedules"][0]["id"].as_str().unwrap();
+        let run = world.start_run(schedule);
+        let shown = world.wait_for_state(&run, state);
+        let mut page =
+            |words: &[&str]| pages.push(words.iter().map(|&word| word.to_owned()).collect());
+        page(&["run", "show", &run]);
+        page(&["run", "events", &run]);
+        page(&["schedule", "show", schedule]);
+        page(&["why", schedule]);
+        page(&["agent", "show", agent]);
+        page(&["policy", "explain", "--run", &run]);
+        if let Some(approval) = shown["approval_id"].as_str() {
+            page(&["approval", "show", approval]);
+        }
     }
     for columns in [60, 80] {
         world.set("COLUMNS", columns.to_string());
-        for list in LISTS {
-            // A path is one word, which is never broken.
-            let page = world.run(list).stdout;
-            let mut lines = page.lines().filter(|line| !line.contains('/'));
+        for list in &pages {
+            let list: Vec<&str> = list.iter().map(String::as_str).collect();
+            let page = world.run(&list).stdout;
+            // A path, a hash or a key is one word, which is never broken.
+            let is_long = |line: &str| line.split_whitespace().any(|word| 40 < word.len());
+            let mut lines = page.lines().filter(|line| !line.contains('/') && !is_long(line));
             assert!(
                 lines.all(|line| line.chars().count() <= columns),
                 "{columns}: {list:?}\n{page}"
@@ -106,11 +125,29 @@ fn times_are_local_unless_exact_ones_are_requested() {
 }
 
 #[test]
+fn more_is_a_command_that_prints_the_next_page() {
+    let world = World::with_agent("ada");
+    world.add_agent("bob");
+    world.add_agent("cleo");
+    let first = world.ok(&["agent", "list", "--limit", "1"]);
+    let more = first.lines().last().unwrap().strip_prefix("more: midwatch ").unwrap();
+    assert_eq!(more, "agent list --limit 1 --cursor ada");
+    let second = world.ok(&more.split(' ').collect::<Vec<_>>());
+    let more = "more: midwatch agent list --limit 1 --cursor bob";
+    assert!(second.contains("\nbob ") && second.lines().last() == Some(more), "{second}");
+}
+
+#[test]
 fn an_answer_that_cannot_be_written_is_an_error() {
     let world = World::with_agent("ada");
-    for arguments in
-        [&["agent", "list"][..], &["--json", "agent", "list"], &["completions", "bash"]]
-    {
+    for arguments in [
+        &["agent", "list"][..],
+        &["--json", "agent", "list"],
+        &["completions", "bash"],
+        &["timeline"],
+        &["ledger", "tail", "--follow"],
+        &["--help"],
+    ] {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let status = world.command().args(arguments).stdout(full).status().unwrap();
         assert_eq!(status.code(), Some(1), "{arguments:?}");

@@ -61,6 +61,22 @@ fn ledger_on_a_read_only_medium_verifies() {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }
 
+/// The socket is in a directory of another user. Whether a daemon runs there is unknown.
+#[test]
+fn missing_permission_is_not_reported_as_an_unreachable_daemon() {
+    let world = World::new();
+    world.add_agent("ada");
+    for command in [&["status"][..], &agent_add("bob"), &["stop"]] {
+        let mut refused = inject_fault(&world, "connect", "error=EACCES", &[]);
+        let outcome = Outcome::from(refused.arg("--json").args(command).output().unwrap());
+        check(&outcome, "read_only", world.data().to_str().unwrap());
+        let (_, message) = outcome.error();
+        assert!(message.contains("you have no access"), "{message}");
+        assert!(message.contains("--data DIR") && !message.contains("may or may not"), "{message}");
+    }
+    assert_eq!(world.agents(), ["ada"]);
+}
+
 #[test]
 fn verify_creates_no_files() {
     let world = World::new();

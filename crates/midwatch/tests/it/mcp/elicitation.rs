@@ -22,7 +22,7 @@ fn link(world: &World, approval: &str) -> Value {
 }
 
 fn call(approval: &str) -> Value {
-    json!({"name": "approval_call_human", "arguments": {"id": approval}})
+    json!({"name": "approval_call_human", "arguments": {"approval_id": approval}})
 }
 
 /// Checks the result of the tool: the approval is still pending, and the link names its page.
@@ -85,7 +85,7 @@ fn decided_approval_has_no_link() {
     let (world, _daemon, approval) = request_approval();
     world.ok(&["approval", "deny", &approval, "--reason", "not now"]);
     let mut client = Client::modern_with(&world, url());
-    let result = client.ok("approval_call_human", json!({"id": approval}));
+    let result = client.ok("approval_call_human", json!({"approval_id": approval}));
     assert_eq!(result["waiting"], false, "{result}");
     assert!(result.get("approve").is_none() && result.get("link").is_none(), "{result}");
 }

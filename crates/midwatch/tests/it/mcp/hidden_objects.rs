@@ -10,6 +10,7 @@ use crate::support::world::World;
 /// Properties of tools that name no object.
 const PLAIN: &[&str] = &[
     "action",
+    "again",
     "all",
     "argv",
     "at",
@@ -36,6 +37,7 @@ const PLAIN: &[&str] = &[
     "mcp_server_name",
     "missed",
     "note",
+    "on",
     "overlap",
     "path",
     "payload",
@@ -83,11 +85,11 @@ impl Theirs {
             "schedule_id" | "after" | "task_id" | "resource" => Some(&self.schedule),
             "run_id" | "trace_id" => Some(&self.run),
             "agent" | "agent_id" | "agentId" => Some("quark"),
-            "name" if is_about("agent_") => Some("quark"),
             "name" | "source_code" if tool == "promptyoself_upload" => None,
             "name" if is_about("schedule_") || is_about("astra.schedule.") => None,
-            "id" | "cursor" if is_about("schedule_") || is_about("slot_") => Some(&self.schedule),
-            "id" | "cursor" if is_about("approval_") => Some(&self.approval),
+            "approval_id" => Some(&self.approval),
+            "cursor" if is_about("schedule_") => Some(&self.schedule),
+            "cursor" if is_about("approval_") => Some(&self.approval),
             "cursor" if is_about("agent_") => Some("quark"),
             "cursor" if tool == "run_list" => Some(&self.run),
             // Positions in an output or in the ledger.
@@ -247,4 +249,35 @@ fn every_command_answers_about_another_agents_object_as_about_an_unknown_one() {
             json!({ "result": world.json_as(&token, &arguments) })
         });
     }
+}
+
+/// A suggestion would tell an agent the names of others.
+#[test]
+fn names_of_other_agents_and_their_schedules_are_not_suggested() {
+    let mut world = World::with_agent("ada");
+    let (_, token) = world.create_token("ada", "runner");
+    let _daemon = world.up();
+    Theirs::new(&world);
+    world.add_daily("mine too", "ada", "x");
+    let hint = |client: &mut Client, tool: &str, arguments: Value| {
+        let refused = client.tool(tool, arguments);
+        refused["structuredContent"]["error"]["hint"].as_str().unwrap().to_owned()
+    };
+    let asked = [
+        ("schedule_get", json!({"schedule_id": "theirz"}), "did you mean `theirs`?"),
+        ("agent_get", json!({"agent": "quarc"}), "did you mean `quark`?"),
+    ];
+    let mine = json!({"schedule_id": "mine to"});
+    let mut assistant = Client::legacy(&world, &[]);
+    for (tool, arguments, suggestion) in &asked {
+        let hint = hint(&mut assistant, tool, arguments.clone());
+        assert!(hint.starts_with(suggestion), "{hint}");
+    }
+    world.set("MIDWATCH_TOKEN", token);
+    let mut agent = Client::legacy(&world, &[]);
+    for (tool, arguments, _) in &asked {
+        let hint = hint(&mut agent, tool, arguments.clone());
+        assert!(!hint.contains("did you mean"), "{hint}");
+    }
+    assert!(hint(&mut agent, "schedule_get", mine).starts_with("did you mean `mine too`?"));
 }

@@ -341,7 +341,7 @@ fn u1_session_with_url_elicitation_is_asked_during_the_call() {
     let attack = ApprovalAttack::new(&world);
     let session = daemon.open_session_with(json!({"elicitation": {"url": {}}}));
     let headers = session_headers(&session);
-    let call = call("approval_call_human", json!({"id": attack.approval}));
+    let call = call("approval_call_human", json!({"approval_id": attack.approval}));
     let request = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call});
     let mut lines = daemon.stream(&headers, &request).lines().map(Result::unwrap);
     let elicitation = next_message(&mut lines, "elicitation/create");

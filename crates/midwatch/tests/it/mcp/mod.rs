@@ -3,6 +3,7 @@
 mod elicitation;
 mod hidden_objects;
 mod http;
+mod mistakes;
 mod permissions;
 mod process;
 mod stdio;

@@ -24,7 +24,7 @@ fn deciding_tools_are_neither_listed_nor_callable() {
     let approval = parked["run"]["approval_id"].as_str().unwrap().to_owned();
     let waits = client.ok("run_get", json!({"run_id": run}));
     assert!(waits["next_action"].as_str().unwrap().contains("you cannot"), "{waits}");
-    let called = client.ok("approval_call_human", json!({"id": approval}));
+    let called = client.ok("approval_call_human", json!({"approval_id": approval}));
     assert_eq!(called["waiting"], true, "{called}");
 
     // Neither listed nor callable by its name.
@@ -91,7 +91,7 @@ fn assistant_is_limited_by_policy() {
     assert_eq!(client.refused("schedule_create", schedule), "denied");
     let start = json!({"schedule_id": id, "idempotency_key": "k"});
     assert_eq!(client.refused("run_start", start), "human_needed");
-    assert_eq!(client.ok("schedule_pause", json!({"id": id}))["changed"], true);
+    assert_eq!(client.ok("schedule_pause", json!({"schedule_id": id}))["changed"], true);
     let ruling = client.ok("permission_decide", json!({"capability": "schedule.create"}));
     assert_eq!(ruling["behavior"], "deny", "{ruling}");
     let ruling = client.ok(
@@ -147,7 +147,7 @@ fn agent_token_reaches_only_its_own_schedules() {
     let _daemon = world.up();
     world.set("MIDWATCH_TOKEN", token);
     let mut ada = Client::legacy(&world, &[]);
-    assert_eq!(ada.refused("schedule_get", json!({"id": other})), "not_found");
+    assert_eq!(ada.refused("schedule_get", json!({"schedule_id": other})), "not_found");
     let fired = json!({"schedule_id": other, "idempotency_key": "k"});
     assert_eq!(ada.refused("run_start", fired), "not_found");
     let schedule = json!({"name": "own", "agent": "ada", "prompt": "hi", "every": "9h"});
@@ -155,7 +155,7 @@ fn agent_token_reaches_only_its_own_schedules() {
     let run = start_run(&mut ada, &own, "k2");
     assert_eq!(wait_for_end(&mut ada, &run)["run"]["state"], "done");
     assert_eq!(ada.ok("schedule_list", json!({}))["schedules"].as_array().unwrap().len(), 1);
-    assert_eq!(ada.refused("schedule_resume", json!({"id": own})), "role_too_low");
+    assert_eq!(ada.refused("schedule_resume", json!({"schedule_id": own})), "role_too_low");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn every_changing_tool_is_decided_by_policy() {
         for field in tool["inputSchema"]["required"].as_array().unwrap() {
             let field = field.as_str().unwrap();
             arguments[field] = match field {
-                "id" | "schedule_id" => json!(id),
+                "schedule_id" => json!(id),
                 "run_id" => json!(run),
                 "agent" => json!("echo"),
                 _ => json!("k"),

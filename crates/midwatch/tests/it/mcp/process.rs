@@ -164,3 +164,29 @@ fn last_line_without_a_line_break_gets_a_response() {
     drop(input);
     assert_eq!(client.read()["id"], 99);
 }
+
+/// Starts a program with a terminal as its input, reads its first line on stderr, and presses ctrl-c.
+const IN_A_TERMINAL: &str = r#"
+import os, pty, select, subprocess, sys
+leader, follower = pty.openpty()
+pipe = subprocess.PIPE
+child = subprocess.Popen(sys.argv[1:], stdin=follower, stdout=pipe, stderr=pipe, preexec_fn=lambda: (
+    os.setsid(), __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0)))
+if select.select([child.stderr], [], [], 60)[0]:
+    sys.stdout.write(child.stderr.readline().decode())
+os.write(leader, b"\x03")
+sys.stdout.write(str(child.wait(60)))
+"#;
+
+#[test]
+fn server_in_a_terminal_says_that_it_waits_and_ends_on_ctrl_c() {
+    let world = World::with_agent("echo");
+    let mut python = world.wrapped("python3");
+    let output = python.args(["-c", IN_A_TERMINAL, PROGRAM, "mcp"]).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let expected = "waiting for an MCP client on stdin; ctrl-c ends it. A client starts this command itself: \
+                    `claude mcp add midwatch -- midwatch mcp`\n-2";
+    assert_eq!(shown, expected, "{}", String::from_utf8_lossy(&output.stderr));
+    // A client's pipe is no terminal.
+    assert_eq!(world.run(&["mcp"]).stderr, "");
+}

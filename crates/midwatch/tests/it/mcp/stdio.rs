@@ -235,7 +235,7 @@ fn long_result_is_truncated_and_readable_as_a_resource() {
     let read = client.request("resources/read", json!({"uri": uri}));
     let text = read["result"]["contents"][0]["text"].as_str().unwrap();
     assert!(60_000 < text.len() && text.contains(&"\\\"".repeat(60_000)), "{}", text.len());
-    let shown = client.tool("schedule_get", json!({"id": added["schedule"]["id"]}));
+    let shown = client.tool("schedule_get", json!({"schedule_id": added["schedule"]["id"]}));
     assert_eq!(shown["content"][1]["uri"], uri, "{shown}");
     assert!(shown.to_string().len() <= 65_536, "{}", shown.to_string().len());
 }

@@ -82,16 +82,19 @@ fn u1_every_tool_result_matches_its_schema() {
         (&json!(true), 1)
     );
 
-    let edited =
-        client.ok("schedule_update", json!({"id": echo, "name": "renamed", "every": "500h"}));
+    let edited = client
+        .ok("schedule_update", json!({"schedule_id": echo, "name": "renamed", "every": "500h"}));
     assert_eq!(edited["schedule"]["name"], "renamed");
-    assert_eq!(client.ok("schedule_get", json!({"id": echo}))["schedule"]["name"], "renamed");
+    assert_eq!(
+        client.ok("schedule_get", json!({"schedule_id": echo}))["schedule"]["name"],
+        "renamed"
+    );
     let listed = client.ok("schedule_list", json!({}));
     assert_eq!(listed["schedules"].as_array().unwrap().len(), 2, "{listed}");
 
     let agents = client.ok("agent_list", json!({}));
     assert_eq!(agents["agents"].as_array().unwrap().len(), 2);
-    let agent = client.ok("agent_get", json!({"name": "hook"}));
+    let agent = client.ok("agent_get", json!({"agent": "hook"}));
     assert_eq!(agent["agent"]["tier"], 2, "{agent}");
 
     let listed = client.ok("approval_list", json!({}));
@@ -104,14 +107,17 @@ fn u1_every_tool_result_matches_its_schema() {
     assert_ne!(again["run"]["state"], "cancelled", "{again}");
     assert_eq!(client.ok("run_get", json!({"run_id": done}))["run"]["state"], "done");
 
-    let slot = client.ok("slot_explain", json!({"id": echo}));
+    let slot = client.ok("slot_explain", json!({"schedule_id": echo}));
     assert!(slot["sentence"].is_string(), "{slot}");
     let events = client.ok("ledger_query", json!({"after": 0, "limit": 3}));
     let first: Vec<_> = events["events"].as_array().unwrap().iter().map(|it| &it["seq"]).collect();
     assert_eq!(first, [1, 2, 3]);
     let next = client.ok("ledger_query", json!({"after": events["cursor"], "limit": 1}));
     assert_eq!(next["events"][0]["seq"], 4);
-    client.ok("schedule_delete", json!({"id": out}));
+    let deleted = client.ok("schedule_delete", json!({"schedule_id": out}));
+    let facts = [&deleted["deleted"], &deleted["schedule"]["status"]];
+    assert_eq!(facts, [&json!(true), &json!("removed")], "{deleted}");
+    assert_eq!(deleted["schedule"]["next_run_at"], Value::Null, "{deleted}");
     assert_eq!(client.ok("schedule_list", json!({}))["schedules"].as_array().unwrap().len(), 1);
     world.verified();
 }
@@ -241,8 +247,10 @@ fn tool_annotations_are_true() {
             "schedule_create" => {
                 json!({"name": "more", "agent": "echo", "prompt": "p", "every": "9h"})
             }
-            "schedule_update" => json!({"id": added, "name": "renamed"}),
-            "schedule_pause" | "schedule_resume" | "schedule_delete" => json!({"id": added}),
+            "schedule_update" => json!({"schedule_id": added, "name": "renamed"}),
+            "schedule_pause" | "schedule_resume" | "schedule_delete" => {
+                json!({"schedule_id": added})
+            }
             "run_start" => json!({"schedule_id": added}),
             "run_cancel" => json!({"run_id": run}),
             "run_retry" => json!({"run_id": ended}),
@@ -320,11 +328,11 @@ fn next_actions_and_hints_can_be_followed() {
 
     // The action of a schedule may be a tool.
     let schedule = json!({
-        "name": "hush", "every": "900h", "tool": "schedule_pause", "payload": {"id": id},
+        "name": "hush", "every": "900h", "tool": "schedule_pause", "payload": {"schedule_id": id},
     });
     let added = client.ok("schedule_create", schedule)["schedule"].clone();
     assert_eq!(added["action"]["tool"], "schedule_pause", "{added}");
-    let changed = json!({"id": added["id"], "tool": "schedule_resume"});
+    let changed = json!({"schedule_id": added["id"], "tool": "schedule_resume"});
     let changed = client.ok("schedule_update", changed)["schedule"].clone();
     assert_eq!(changed["action"]["tool"], "schedule_resume", "{changed}");
     let neither = json!({"name": "x", "every": "1h"});

@@ -74,7 +74,11 @@ fn status_answers_what_failed_waits_runs_and_is_next() {
     let attention = part(&page, "ATTENTION");
     assert!(attention[0].contains("1 run failed in the last 24 hours"), "{page}");
     let show = |run: &str| format!("`midwatch run show {}`", &run[..20]);
-    assert!(attention[1].contains("backup, ") && attention[1].contains(", exit: "), "{page}");
+    assert!(
+        attention[1].contains("backup, ")
+            && attention[1].contains(", the program exited with code 3: "),
+        "{page}"
+    );
     assert!(attention[1].ends_with(&show(&failed)), "{page}");
     assert!(attention[3].contains("the outcome of 1 run is unknown"), "{page}");
     assert!(attention[4].contains("report, ") && attention[4].ends_with(&show(&lost)), "{page}");

@@ -5,6 +5,7 @@ mod backup;
 mod budgets;
 mod crash;
 mod freeze_and_lease;
+mod lease;
 mod logs;
 mod notifications;
 mod reload;

@@ -29,6 +29,8 @@ fn program_is_notified_once_across_kills_and_restarts() {
     let item = &digest["items"][0];
     assert_eq!((&item["kind"], &item["id"]), (&"approval_asked".into(), &first.clone().into()));
     assert_eq!(item["command"], format!("midwatch approval show {first}"));
+    let name = item["schedule_name"].as_str().unwrap_or_else(|| panic!("{digest}"));
+    assert!(item["text"].as_str().unwrap().starts_with(&format!("{name}: Run run_")), "{digest}");
     assert!(!digest.to_string().contains("tell them"), "the digest contains the prompt");
     wait_until_settled(&world, "command");
     assert!(channel(&world)["last_success"].is_string());

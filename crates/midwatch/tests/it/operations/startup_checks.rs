@@ -92,7 +92,8 @@ fn check_in(world: &World, posture: &str, name: &str, fix: &str, expected: Expec
     drop(daemon);
     let started = world.events_of("watch.started").pop();
     // Nothing is recorded in a damaged ledger. An earlier start may have prepared the world.
-    let is_own = |started: &Value| name != "log" && started["body"]["version"] != EARLIER_VERSION;
+    let is_own =
+        |started: &Value| name != "ledger" && started["body"]["version"] != EARLIER_VERSION;
     if let Some(started) = started.filter(is_own) {
         let warnings = started["body"]["warnings"].as_array().cloned().unwrap_or_default();
         assert_eq!(warnings.contains(&name.into()), expected == Warned, "{line}: {started}");
@@ -101,7 +102,7 @@ fn check_in(world: &World, posture: &str, name: &str, fix: &str, expected: Expec
 
 #[test]
 fn sound_installation_starts_in_every_posture() {
-    for name in ["files", "secrets", "core dumps", "orders", "schema", "signing key", "clock"] {
+    for name in ["files", "secrets", "core dumps", "policy", "schema", "signing key", "clock"] {
         check(name, "", |_| {}, [Fine; 3]);
     }
     check("shared secrets", "", |_| {}, [Fine; 3]);
@@ -368,12 +369,12 @@ fn damaged_ledger_is_refused_or_warned_of() {
             true => {
                 let (code, stderr) = Daemon::fails(&mut command);
                 assert_eq!(code, Some(4), "{stderr}");
-                assert!(stderr.contains("the check `log` refuses"), "{stderr}");
+                assert!(stderr.contains("the check `ledger` refuses"), "{stderr}");
             }
             false => {
                 let _daemon = Daemon::start(&mut command);
                 let status = world.json(&["status"]);
-                assert_eq!(status["watch"]["warnings"][0], "log", "{posture}: {status}");
+                assert_eq!(status["watch"]["warnings"][0], "ledger", "{posture}: {status}");
                 assert!(status["log"]["stopped"].is_string(), "{posture}: {status}");
             }
         }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use crate::support::terminal::Terminal;
-use crate::support::wait::wait_until;
+use crate::support::wait::{wait_for, wait_until};
 use crate::support::world::{PROGRAM, World, daily};
 
 /// Says that it has begun, and works until the file `go` exists.
@@ -134,21 +134,72 @@ fn terminal_of_the_daemon_shows_runs_and_what_a_stop_waits_for() {
     let (world, schedule) = with_slow_agent();
     world.ok(&["agent", "add", "bob", "--backend", "command", "--", "sh", "-c", "exit 3"]);
     let failing = world.add_daily("failing", "bob", "go");
-    let mut daemon = Terminal::start(&world, "up");
+    let mut daemon = Terminal::start(&world, &["up"]);
     daemon.wait_for("ready: midwatch");
-    assert!(daemon.text().starts_with("ready"), "{:?}", daemon.text());
+    assert!(daemon.text.starts_with("ready"), "{:?}", daemon.text);
     world.start_run(&failing);
     daemon.wait_for("  failing started");
     daemon.wait_for("x failed failing: ");
     world.start_run(&schedule);
     wait_until_begun(&world);
     daemon.wait_for("  nightly started");
-    daemon.press("\x03");
+    daemon.press_ctrl_c();
     daemon.wait_for("waiting for 1 run (nightly, started ");
     daemon.wait_for("; ctrl-c again stops it now");
-    daemon.press("\x03");
+    daemon.press_ctrl_c();
     daemon.wait_for("cut off nightly (unknown): `midwatch run show run_");
     wait_until(|| world.count_events("watch.stopped") == 1);
+}
+
+/// The commands that wait for something say what goes on without them.
+#[test]
+fn ctrl_c_says_what_goes_on() {
+    let (world, schedule) = with_slow_agent();
+    let daemon = world.up();
+    let run = world.start_run(&schedule);
+    wait_until_begun(&world);
+    let mut watch = Terminal::start(&world, &["run", "watch", &run]);
+    watch.wait_for("running");
+    watch.press_ctrl_c();
+    let (code, text) = watch.wait();
+    assert_eq!(code, Some(130), "{text}");
+    let expected = format!(
+        "the run goes on without you: `midwatch run watch {run}` follows it again, `midwatch run cancel {run}` \
+         stops it"
+    );
+    assert!(text.contains(&expected), "{text}");
+    assert_eq!(world.show_run(&run)["state"], "running");
+    let_go(&world);
+    world.wait_for_state(&run, "done");
+
+    // A test of an agent goes on in the daemon, and ends with a command that makes it itself.
+    for (has_daemon, expected) in [
+        (true, "the test goes on in the daemon; its result is not shown"),
+        (false, "the test was stopped, and its program with it"),
+    ] {
+        for file in ["work.begun", "work.go"] {
+            let _ = fs::remove_file(world.root().join(file));
+        }
+        if !has_daemon {
+            world.ok(&["stop"]);
+        }
+        let mut test = Terminal::start(&world, &["agent", "test", "ada"]);
+        wait_until_begun(&world);
+        let pid = wait_for(|| {
+            let pid = fs::read_to_string(world.root().join("work.begun")).unwrap();
+            (!pid.trim().is_empty()).then(|| pid.trim().to_owned())
+        });
+        test.press_ctrl_c();
+        let (code, text) = test.wait();
+        assert_eq!(code, Some(130), "{text}");
+        assert!(text.contains(expected), "{text}");
+        if has_daemon {
+            assert!(fs::exists(format!("/proc/{pid}")).unwrap(), "the program has ended");
+            let_go(&world);
+        }
+        wait_until(|| !fs::exists(format!("/proc/{pid}")).unwrap());
+    }
+    drop(daemon);
 }
 
 /// A run that cannot start says why, and which command helps.

@@ -62,12 +62,12 @@ pub(super) fn add_agent_at(world: &World, name: &str, now: Timestamp) {
 }
 
 /// The machine's clock, moved by some days.
-fn days_from_now(days: i64) -> Timestamp {
+pub(super) fn days_from_now(days: i64) -> Timestamp {
     SystemClock.now().after_us(days * DAY_US)
 }
 
 /// A world whose last entry was written then. No process has opened it since.
-fn world_of(now: Timestamp) -> World {
+pub(super) fn world_of(now: Timestamp) -> World {
     let world = World::new();
     std::fs::create_dir_all(world.data()).unwrap();
     add_agent_at(&world, "ada", now);

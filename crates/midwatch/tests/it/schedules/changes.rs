@@ -41,6 +41,8 @@ fn schedule_edit_changes_only_the_given_fields() {
     assert_eq!((&terms["window"], &terms["keys"]), (&Value::Null, &Value::Null));
     assert_eq!(edited["schedule"]["name"], "watch");
     assert_eq!(edit(&["--name", "watch"])["changed"], false);
+    let same = world.ok(&["schedule", "edit", &id, "--name", "watch"]);
+    assert!(same.starts_with(&format!("schedule `watch` ({id}): nothing to change\n")), "{same}");
     let output = world.ok(&["schedule", "edit", &id, "--prompt", "good morning"]);
     assert!(output.starts_with(&format!("schedule `watch` ({id}) changed\n\nat 09:00 every day")));
     world.refused(&["schedule", "edit", &id, "--unset", "colour"], "invalid_input", 2);
@@ -141,7 +143,11 @@ fn event_starts_a_run_and_then_its_dependent() {
     let kinds: Vec<&Value> =
         events["events"].as_array().unwrap().iter().map(|event| &event["kind"]).collect();
     assert_eq!(kinds, ["run.queued", "run.started", "run.ended"]);
-    assert_eq!(world.ok(&["run", "events", &then]).lines().count(), 3);
+    let page = world.ok(&["run", "events", &then]);
+    let entries: Vec<&str> =
+        page.lines().filter_map(|line| line.trim_start().split("  ").nth(2)).collect();
+    assert_eq!(entries, ["run.queued", "run.started", "run.ended"], "{page}");
+    assert!(!page.contains('{'), "{page}");
     drop(daemon);
 }
 
@@ -189,4 +195,56 @@ fn run_watch_prints_output_while_the_program_runs() {
     assert_eq!(rest.iter().filter(|line| *line == "over").count(), 1, "{rest:?}");
     assert_eq!(watch.wait().unwrap().code(), Some(1));
     drop(daemon);
+}
+
+/// Output without a line end, and output that is not text.
+#[test]
+fn output_is_neither_glued_to_the_state_nor_miscounted() {
+    let world = World::new();
+    let _daemon = world.up();
+    for (name, script, printed, size) in [
+        ("open line", "printf 'Still here?'", "Still here?", "output         11 bytes\n"),
+        ("no text", r"printf '\377\376abc'", "\u{fffd}\u{fffd}abc", "output         5 bytes"),
+    ] {
+        let agent = name.replace(' ', "-");
+        world.ok(&["agent", "add", &agent, "--backend", "command", "--", "sh", "-c", script]);
+        let run = world.start_run(&world.add_daily(name, &agent, "go"));
+        let watched = world.ok(&["run", "watch", &run]);
+        // Its state may be `running` first.
+        assert!(watched.contains(&format!("{printed}\nrun `{run}` ")), "{watched:?}");
+        assert!(watched.contains(&format!("\nrun `{run}` done")), "{watched:?}");
+        let shown = world.ok(&["run", "show", &run]);
+        assert!(shown.contains(size) && !shown.contains("the first"), "{shown}");
+    }
+}
+
+/// A run by hand belongs to no slot, so `why` tells of it beside the slots.
+#[test]
+fn why_tells_of_the_last_run_by_hand() {
+    let world = World::new();
+    world.ok(&["agent", "add", "smith", "--backend", "command", "--", "sh", "-c", "exit 1"]);
+    let when =
+        ["--name", "nightly", "--daily", "03:00", "--tz", "Europe/Berlin", "--attempts", "1"];
+    world.add_schedule(&[&when[..], &["--agent", "smith", "--prompt", "go"]].concat());
+    let _daemon = world.up();
+    let why = || world.json(&["why", "nightly"])["sentence"].as_str().unwrap().to_owned();
+    let before = why();
+    assert!(before.starts_with("nothing was due yet; next due 20"), "{before}");
+    let run = world.start_run("nightly");
+    world.wait_for_state(&run, "failed");
+    let failed =
+        format!("; run {run} was started by hand: it failed: the program exited with code 1");
+    assert_eq!(why(), before + &failed);
+    let shown = world.ok(&["why", "nightly"]);
+    assert!(shown.contains(" 02:00:00; run ") || shown.contains(" 01:00:00; run "), "{shown}");
+    assert!(shown.ends_with("\ntimes are UTC\n"), "{shown}");
+    world.ok(&["freeze"]);
+    let frozen = why();
+    assert!(
+        frozen.ends_with("; Midwatch is frozen, so no run starts before it is thawed"),
+        "{frozen}"
+    );
+    world.ok(&["schedule", "pause", "nightly"]);
+    let paused = why();
+    assert!(paused.contains("the schedule is paused") && paused.ends_with(&failed), "{paused}");
 }

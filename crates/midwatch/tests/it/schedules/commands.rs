@@ -228,8 +228,8 @@ fn schedules_are_listed_in_pages_and_shown() {
     let shown = world.json(&["schedule", "show", &id]);
     assert_eq!(shown["schedule"]["name"], "standup");
     assert_eq!(shown["next"].as_array().unwrap().len(), 5, "{shown}");
-    let fenced = "\n\nprompt (not written by Midwatch, shown unchanged)\n  | What changed?\n";
-    assert!(world.ok(&["schedule", "show", &id]).ends_with(fenced));
+    let fenced = "\n\nprompt (not written by Midwatch, shown unchanged)\n  | What changed?\n\n";
+    assert!(world.ok(&["schedule", "show", &id]).contains(fenced));
 }
 
 /// Invisible and bidirectional characters are escaped wherever they are printed.
@@ -254,7 +254,7 @@ fn deceptive_characters_are_escaped() {
     }
     assert!(world.ok(&["schedule", "list"]).contains("x\\u{200b}\\u{e0041}y"));
     let shown = world.ok(&["schedule", "show", &id]);
-    assert!(shown.ends_with("\n  | read \\u{202e}txt.exe\\u{2066}\n"), "{shown}");
+    assert!(shown.contains("\n  | read \\u{202e}txt.exe\\u{2066}\n\n"), "{shown}");
     let refused = ["schedule", "edit", &id, "--name", "a\u{202e}b"];
     assert!(world.refused(&refused, "invalid_input", 2).contains("printable"));
     assert_eq!(world.json(&["schedule", "show", &id])["schedule"]["name"], name);
@@ -403,10 +403,20 @@ fn why_reports_an_upcoming_slot() {
         (&json!(id), &json!("upcoming")),
         "{upcoming}"
     );
-    assert_eq!(world.ok(&["why", &id]), format!("{}\n", text(&upcoming["sentence"])));
     let slot = text(&world.json(&["schedule", "show", &id])["next"][0]);
     assert_eq!(upcoming["slot"], json!(slot));
-    assert_eq!(world.json(&["why", &id, "--at", &slot]), upcoming);
+    // The next slot is not asked for, so the sentence is about what was due before it, too.
+    let mut at_slot = world.json(&["why", &id, "--at", &slot]);
+    let obstacle = "; no daemon is running, so no run starts";
+    let expected = format!("{slot} is an upcoming slot, not decided yet{obstacle}");
+    assert_eq!(at_slot["sentence"], expected);
+    at_slot["sentence"] = upcoming["sentence"].clone();
+    assert_eq!(at_slot, upcoming);
+    assert!(text(&upcoming["sentence"]).ends_with(obstacle), "{upcoming}");
+    let shown = world.ok(&["why", &id]);
+    assert!(shown.starts_with("nothing was due yet; next due "), "{shown}");
+    let shown = world.ok(&["why", &id, "--at", &slot]);
+    assert!(!shown.contains(&slot) && shown.ends_with("\ntimes are UTC\n"), "{shown}");
     assert!(text(&upcoming["wall"]).contains("T09:30:00+0"), "{upcoming}");
     let none = world.json(&["why", &id, "--at", "2020-01-01T12:00:00Z"]);
     assert_eq!(none["disposition"], "none", "{none}");

@@ -177,6 +177,7 @@ fn schedule_add_needs_a_name_a_trigger_and_one_action() {
         &[&name, &every, &["--daily", "09:00", "--tz", "UTC"], &prompt],
         &[&name, &every, &["--prompt", "Hello."]],
         &[&name, &every, &["--payload", "{}"]],
+        &[&name, &every, &["--agent", "ada"]],
         &[&name, &every, &prompt, &tool],
         &[&name, &["--file", "list.json"]],
         &[&every, &["--file", "list.json"]],
@@ -197,7 +198,6 @@ fn schedule_add_needs_a_name_a_trigger_and_one_action() {
     let again = ["--again", "10m"];
     for flags in [
         &[&name[..], &every, &["--on", "mon"], &prompt][..],
-        &[&name, &every, &["--agent", "ada"]],
         &[&name, &every, &prompt, &["--payload", "{}"]],
         &[&name, &every, &tool, &["--prompt", "Hello."]],
         &[&name, &every, &["--since", "start"], &prompt],

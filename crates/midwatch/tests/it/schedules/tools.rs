@@ -22,10 +22,7 @@ fn add_schedules(world: &World, tool: &str) -> (String, String) {
     let target =
         [&target[..], &["--agent", "ada", "--prompt", "Hello.", "--per-day", "99"]].concat();
     let target = text(&world.json(&target)["schedule"]["id"]);
-    let payload = match tool {
-        "run_start" => json!({"schedule_id": target}).to_string(),
-        _ => json!({"id": target}).to_string(),
-    };
+    let payload = json!({"schedule_id": target}).to_string();
     let caller = ["schedule", "add", "--name", "call", "--every", "1000h", "--tool", tool];
     let caller = world.json(&[&caller[..], &["--payload", &payload, "--per-day", "99"]].concat());
     (target, text(&caller["schedule"]["id"]))
@@ -95,11 +92,15 @@ fn schedule_add_refuses_tools_and_payloads_it_cannot_call() {
     for (tool, payload, why) in [
         ("run_wait", r#"{"run_id": "run_1"}"#, "it only waits"),
         ("permission_decide", r#"{"tool_name": "Bash"}"#, "its answer is for the host of an agent"),
-        ("approval_call_human", r#"{"id": "apr_1"}"#, "its answer is for a user who is present"),
-        ("schedule_pause", "{}", "missing field `id`"),
-        ("schedule_pause", r#"{"id": "sch_1", "idd": 1}"#, "unknown field `idd`"),
-        ("schedule_pause", r#"{"id": 7}"#, "invalid type"),
-        ("schedule_pause", r#"{"id": "sch_1", "idempotency_key": "k"}"#, "omit it"),
+        (
+            "approval_call_human",
+            r#"{"approval_id": "apr_1"}"#,
+            "its answer is for a user who is present",
+        ),
+        ("schedule_pause", "{}", "`schedule_id` is missing"),
+        ("schedule_pause", r#"{"schedule_id": "sch_1", "idd": 1}"#, "unknown argument `idd`"),
+        ("schedule_pause", r#"{"schedule_id": 7}"#, "invalid type"),
+        ("schedule_pause", r#"{"schedule_id": "sch_1", "idempotency_key": "k"}"#, "omit it"),
         ("schedule_pause", "[]", "the payload is not an object"),
         ("mail_send", "not json", "the payload is not JSON"),
     ] {
@@ -161,7 +162,7 @@ fn call_tools(world: &World, calls: &[(&str, Value)]) {
 fn tool_metrics_count_calls_from_every_entry_point() {
     let world = World::new();
     let (target, caller) = add_schedules(&world, "schedule_pause");
-    let pause = json!({"id": target});
+    let pause = json!({"schedule_id": target});
     call_tools(&world, &[("schedule_pause", pause.clone()), ("status_get", json!({}))]);
     let metrics = |world: &World| world.json(&["status", "--tools"])["tools"].clone();
     assert_eq!(metrics(&world)[0]["tool"], "schedule_pause", "{}", metrics(&world));

@@ -1,4 +1,4 @@
-//! The real program in a terminal of its own, made by `script`.
+//! A command in a terminal of its own, as a person runs it.
 
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
@@ -8,22 +8,20 @@ use std::thread;
 use crate::support::wait::{wait_for, wait_until};
 use crate::support::world::{PROGRAM, World};
 
-#[derive(Debug)]
 pub(crate) struct Terminal {
     child: Child,
     printed: Receiver<String>,
-    text: String,
+    /// What it has shown so far, as far as it was waited for.
+    pub(crate) text: String,
 }
 
 impl Terminal {
-    /// Starts a command, without `midwatch`.
-    pub(crate) fn start(world: &World, command: &str) -> Terminal {
-        let mut script = world.wrapped("script");
-        script
-            .args(["-qefc", &format!("exec {PROGRAM} {command}"), "/dev/null"])
-            .env("TERM", "dumb");
-        script.env("MIDWATCH_LOG_LEVEL", "error");
-        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    /// Starts `midwatch` with these arguments.
+    pub(crate) fn start(world: &World, arguments: &[&str]) -> Terminal {
+        let mut command = world.wrapped("script");
+        command.args(["-qefc", &command_line(arguments), "/dev/null"]).env("TERM", "dumb");
+        command.env("MIDWATCH_LOG_LEVEL", "error");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = child.stdout.take().unwrap();
         let (sender, printed) = channel();
         thread::spawn(move || {
@@ -35,24 +33,33 @@ impl Terminal {
         Terminal { child, printed, text: String::new() }
     }
 
-    /// Everything that was printed so far.
-    pub(crate) fn text(&mut self) -> &str {
-        self.text.extend(self.printed.try_iter());
-        &self.text
+    /// Runs a command to its end, which must be a success. Returns what it has shown.
+    pub(crate) fn run(world: &World, arguments: &[&str]) -> String {
+        let (code, text) = Terminal::start(world, arguments).wait();
+        assert_eq!(code, Some(0), "{arguments:?}: {text}");
+        text
     }
 
     pub(crate) fn wait_for(&mut self, expected: &str) {
-        wait_until(|| self.text().contains(expected));
+        wait_until(|| {
+            self.text.extend(self.printed.try_iter());
+            self.text.contains(expected)
+        });
     }
 
-    /// Presses keys; `\x03` is ctrl-c.
+    /// Waits until the command ends. Returns its exit code and all that it has shown.
+    pub(crate) fn wait(mut self) -> (Option<i32>, String) {
+        let status = wait_for(|| self.child.try_wait().unwrap());
+        self.text.extend(self.printed.iter());
+        (status.code(), std::mem::take(&mut self.text))
+    }
+
+    pub(crate) fn press_ctrl_c(&mut self) {
+        self.press("\x03");
+    }
+
     pub(crate) fn press(&mut self, keys: &str) {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Waits until the command has ended. Returns its exit code.
-    pub(crate) fn wait(&mut self) -> Option<i32> {
-        wait_for(|| self.child.try_wait().unwrap()).code()
     }
 }
 
@@ -61,4 +68,12 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The program and its arguments, for a shell.
+fn command_line(arguments: &[&str]) -> String {
+    let quoted = |word: &&str| format!("'{}'", word.replace('\'', r"'\''"));
+    let words: Vec<String> = [&[PROGRAM], arguments].concat().iter().map(quoted).collect();
+    // The shell would have an exit code of its own after ctrl-c.
+    format!("exec {}", words.join(" "))
 }

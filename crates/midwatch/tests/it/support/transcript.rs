@@ -123,6 +123,7 @@ const PATTERNS: &[Pattern] = &[
     },
     pattern("[ID]", "", "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"),
     pattern("[HASH]", "", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+    pattern("[HASH]…", "", "xxxxxxxxxxxx…"),
     Pattern { more: is_base64, ..pattern("+[KEY]", "[ID]", "+xxxxxxxx+") },
     Pattern { more: is_base64, ..pattern("[SIGNATURE]", "— midwatch/[ID] ", "") },
     pattern("[TREE ROOT]", "", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb="),

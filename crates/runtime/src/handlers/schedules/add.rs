@@ -6,6 +6,7 @@ use api::{
     AddedSchedule, ApiRequest, Code, Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded,
     ScheduleEdit, ScheduleEdited, SchedulesAdded, Serve,
 };
+use calendar::NoNextSlot;
 use kernel::agent::{Agent, AgentName};
 use kernel::authority::Authority;
 use kernel::progress::Progress;
@@ -420,6 +421,11 @@ fn never_fires(definition: &Definition, refusal: &schedule::Refusal) -> Option<E
     let schedule::Refusal::NeverFires(after_us) = refusal else { return None };
     definition.trigger.timed()?;
     let reason = definition.calendar(None).ok()?.no_next_slot(*after_us)?;
-    let error = Error::new(Code::InvalidInput, reason);
-    Some(error.hint("`midwatch schedule next` shows when a trigger fires"))
+    let hint = match reason {
+        NoNextSlot::Past { .. } => "choose a later time",
+        NoNextSlot::Ended { .. } | NoNextSlot::Never { .. } => {
+            "`midwatch schedule next` shows when a trigger fires"
+        }
+    };
+    Some(Error::new(Code::InvalidInput, reason).hint(hint))
 }

@@ -80,6 +80,7 @@ struct ParsedTrigger {
 }
 
 fn parse_trigger(when: &api::When, event: &api::EventTrigger) -> Result<ParsedTrigger, Error> {
+    trigger::check_one_trigger(when, event)?;
     if let Some((trigger, zone)) = event_trigger::parse(when, event)? {
         return Ok(ParsedTrigger { trigger: Trigger::Event(trigger), zone, warnings: Vec::new() });
     }

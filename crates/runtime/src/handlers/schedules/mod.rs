@@ -1,15 +1,17 @@
-//! Lists, shows, pauses, resumes, removes and fires schedules. `add.rs` adds and edits them, `backfill.rs` runs past slots.
+//! Shows, pauses, resumes, removes and fires schedules. `add.rs` adds and edits them, `list.rs` lists them, `backfill.rs`
+//! runs past slots.
 
 mod add;
 mod backfill;
 mod define;
+mod list;
 mod refusal;
 mod wire;
 
 use api::{
-    ApiRequest, Error, ScheduleAdd, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
-    SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
-    ScheduleShown, Schedules, Serve,
+    ApiRequest, Error, ScheduleAdd, ScheduleFire, ScheduleFired, SchedulePause, SchedulePaused,
+    ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown,
+    ScheduleStatus, Serve,
 };
 use kernel::authority::Authority;
 use kernel::progress::Progress;
@@ -19,14 +21,12 @@ use kernel::{Actor, EventBody, Noun, RunId, ScheduleId, Timestamp, slot};
 
 use crate::authorize::scope::RunnerScope;
 use crate::commit::caller::Caller;
-use crate::commit::codec::decode_listed;
 use crate::commit::ids::schedule_id;
 use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 use crate::errors;
 use crate::handlers::runs;
-use crate::pages::{self, Order, PageRequest};
 use crate::secrets::sealing::Purpose;
 use wire::{bounds, released, skipped, upcoming, wire};
 
@@ -38,33 +38,6 @@ pub fn check_schedule(add: &ScheduleAdd, now: Timestamp) -> Result<(), Error> {
     match schedule::decide(schedule_context(&rows, &id, now), &Actor::system(), command) {
         Ok(_) | Err(schedule::Refusal::UnknownAgent(_)) => Ok(()),
         Err(refusal) => Err(errors::refused(refusal)),
-    }
-}
-
-impl Serve<ScheduleList> for Engine {
-    async fn serve(&self, _: &Caller, list: ScheduleList) -> Result<Schedules, Error> {
-        let agent = list.agent.as_deref();
-        let matches = |schedule: &Schedule| {
-            let of = schedule.definition.action.agent().map(|agent| agent.as_str());
-            agent.is_none() || agent == of
-        };
-        let page = PageRequest {
-            noun: Noun::Schedule,
-            order: Order::ById,
-            limit: list.limit,
-            cursor: list.cursor,
-        };
-        let (ids, cursor) = pages::page::<ScheduleId, _>(&*self.store, page, |item| {
-            let (id, schedule) = decode_listed::<Schedule>(item)?;
-            Ok(matches(&schedule).then_some(id))
-        })
-        .await?;
-        let rows: Vec<RowKey> = ids.iter().flat_map(rows_of).collect();
-        let rows = self.transactions.load(&rows).await?;
-        // A schedule may have been removed since, or given to another agent.
-        let listed = ids.iter().filter(|id| rows.get::<Schedule>(id).is_some_and(matches));
-        let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
-        Ok(Schedules { schedules, agent: list.agent, cursor })
     }
 }
 
@@ -139,7 +112,9 @@ impl Serve<ScheduleRemove> for Engine {
     ) -> Result<ScheduleRemoved, Error> {
         let id = schedule_id(&remove.id)?;
         self.change_schedule::<ScheduleRemove>(caller, &id, Command::Remove, |before, _| {
-            Ok(ScheduleRemoved { schedule: wire(&id, before)? })
+            let was = wire(&id, before)?;
+            let (status, next_run_at) = (ScheduleStatus::Removed, None);
+            Ok(ScheduleRemoved { schedule: api::Schedule { status, next_run_at, ..was } })
         })
         .await
     }

@@ -18,14 +18,14 @@ impl ToError for Refusal {
             )),
             Refusal::NeverFires(_) => with_code(Code::InvalidInput)
                 .hint("`midwatch schedule next` shows when a trigger fires; check `start_at` and `end_at` too"),
-            Refusal::TierTooLow { .. } => with_code(Code::TierTooLow).hint("omit --tier, or raise it"),
+            Refusal::TierTooLow { .. } => with_code(Code::TierTooLow).hint("omit `--tier`, or raise it"),
             Refusal::TierWasRaised { min, .. } => with_code(Code::TierTooLow)
                 .hint(format!("give it tier {min}, or ask a person to add it")),
             Refusal::PromptVisible(agent) => with_code(Code::InvalidInput).hint(format!(
-                "`midwatch agent edit {agent} --prompt-as stdin`, or omit --sensitive"
+                "`midwatch agent edit {agent} --prompt-as stdin`, or omit `--sensitive`"
             )),
             Refusal::LoosensLimits => with_code(Code::HumanNeeded)
-                .hint("keep the limits, or ask a person to change them with `midwatch schedule edit`"),
+                .hint("keep the limits, or ask a person to change them"),
             Refusal::Invalid { hint, .. } => with_code(Code::InvalidInput).hint(hint),
             Refusal::AlreadyFired(run) => with_code(Code::KeyTaken)
                 .hint(format!("`midwatch run show {run}` shows it; a new key starts another run")),

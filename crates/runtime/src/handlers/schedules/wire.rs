@@ -116,7 +116,8 @@ fn status(definition: &Definition, progress: &Progress) -> ScheduleStatus {
     match progress.status {
         Status::Paused(_) => ScheduleStatus::Paused,
         Status::Active if may_fire || waits_for_event => ScheduleStatus::Active,
-        Status::Active | Status::Removed => ScheduleStatus::Ended,
+        Status::Active => ScheduleStatus::Ended,
+        Status::Removed => ScheduleStatus::Removed,
     }
 }
 

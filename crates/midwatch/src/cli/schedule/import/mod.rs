@@ -25,14 +25,16 @@ mod systemd_files;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use api::{Code, Error};
+use api::{Code, Error, StatusShow};
 use clap::{Args, ValueEnum};
 use compat::import::systemd::{self, TimerOptions};
 use compat::import::{Entry, Users};
 use kernel::Timestamp;
 use kernel::agent::AgentName;
 
+use crate::access::send;
 use crate::cli::support::NOTHING_TO_DO;
+use crate::cli::support::lease::{configured_terms, terms};
 use crate::context::Context;
 use agent_runtimes::RuntimeSource;
 use compare::{Comparison, compare};
@@ -132,14 +134,26 @@ pub(super) async fn run(
     }
     let entries = import.read(context, now)?;
     let comparison = compare_entries(context, entries, now).await?;
+    let lease = lease_terms(context).await;
     let report = match import.dry_run {
         true => Report::of_dry_run(context, comparison),
         false => apply(context, comparison).await?,
     };
-    context.output.show(&report, |report| render::report(report, &context.view));
+    let lease = lease.filter(|_| 0 < report.added);
+    context.output.show(&report, |report| render::report(report, lease.as_deref(), &context.view));
     match report.added + report.unchanged {
         0 => Ok(ExitCode::from(NOTHING_TO_DO)),
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What the lease asks of a person who has no schedules yet.
+async fn lease_terms(context: &Context) -> Option<String> {
+    match send(context, StatusShow {}).await {
+        Ok(status) if status.schedules == 0 => terms(&status.authority.lease),
+        Ok(_) => None,
+        // There is no installation yet.
+        Err(_) => configured_terms(context),
     }
 }
 

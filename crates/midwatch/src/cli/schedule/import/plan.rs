@@ -83,7 +83,7 @@ fn never_fires(reason: NoNextSlot) -> LeftOut {
             let hint = "see when an expression fires with `midwatch schedule next --cron`";
             LeftOut::new(reason.to_string(), hint)
         }
-        NoNextSlot::Ended { .. } => {
+        NoNextSlot::Past { .. } | NoNextSlot::Ended { .. } => {
             LeftOut::new(reason.to_string(), "nothing to do, unless it did not run there")
         }
     }

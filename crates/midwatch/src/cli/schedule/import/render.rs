@@ -16,7 +16,8 @@ const NEXT_SHOWN_MAX: usize = 2;
 /// The lines of a prompt to show; `--json` has all of it.
 const PROMPT_LINES_MAX: usize = 6;
 
-pub(super) fn report(report: &Report, view: &View) -> String {
+/// `lease` is what the lease asks of the person who imports.
+pub(super) fn report(report: &Report, lease: Option<&str>, view: &View) -> String {
     let (mut added, mut unchanged, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for ReportedEntry { position, outcome } in &report.entries {
         match outcome {
@@ -34,6 +35,7 @@ pub(super) fn report(report: &Report, view: &View) -> String {
         section("unchanged", &unchanged),
         section("left out", &left_out),
         notes(report, view),
+        lease.map(|lease| wrap(lease, view.width, "")).unwrap_or_default(),
         summary(report),
     ])
 }

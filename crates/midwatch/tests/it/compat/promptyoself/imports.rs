@@ -148,7 +148,7 @@ fn second_promptyoself_import_adds_only_new_rows() {
     assert_eq!(counts(&world.json(&import)), [3, 0, 2]);
     let grow = "
         INSERT INTO unified_reminders (id, message, active, schedule_type, schedule_value, agent_id)
-            VALUES (10, 'new', 1, 'cron', '0 7 * * *', 'agent-1');
+            VALUES (10, 'new', 1, 'cron', '0 7 * * * 30', 'agent-1');
         INSERT INTO schedules (id, agent_id, prompt_text, schedule_type, schedule_value, active)
             VALUES (1, 'agent-2', 'older still', 'interval', '60', 1);";
     Connection::open(&path).unwrap().execute_batch(grow).unwrap();
@@ -156,7 +156,11 @@ fn second_promptyoself_import_adds_only_new_rows() {
     let entries = again["entries"].as_array().unwrap().iter();
     let names = entries.filter(|it| it["outcome"] == "added").map(|it| it["name"].clone());
     let names: Vec<_> = names.collect();
-    assert_eq!(names, ["promptyoself 10: 0 7 * * *", "promptyoself 4294967297: 60"], "{again}");
+    assert_eq!(names, ["promptyoself 10: 0 7 * * * 30", "promptyoself 4294967297: 60"], "{again}");
+    // Its sixth field is the seconds.
+    let schedules = world.json(&["schedule", "list"])["schedules"].as_array().unwrap().clone();
+    let tenth = schedules.iter().find(|it| it["name"] == "promptyoself 10: 0 7 * * * 30").unwrap();
+    assert_eq!(tenth["describe"], "at 07:00:30 every day", "{tenth}");
     assert_eq!(list(&world, &["--all"]).len(), 5);
 }
 

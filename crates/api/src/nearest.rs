@@ -4,10 +4,7 @@
 const WORD_CHARS_MAX: usize = 64;
 
 /// The candidate nearest to `word`, if at most a third of the letters differ.
-pub(super) fn nearest<'c>(
-    word: &str,
-    candidates: impl Iterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     if WORD_CHARS_MAX < word.chars().count() {
         return None;
     }
