@@ -160,7 +160,7 @@ async fn measure_handles(
             while started.elapsed() < span {
                 let tier = Some(if changes.is_multiple_of(2) { 1 } else { 2 });
                 let settings = AgentSettings { tier, ..AgentSettings::default() };
-                let edit = AgentEdit { name: name(writer), backend: None, settings };
+                let edit = AgentEdit { name: name(writer), settings, ..AgentEdit::default() };
                 let key = has_keys.then(|| key(changes, writer));
                 Call { key, ..Call::new(edit) }.send::<AgentEdit>(&*handle).await?;
                 changes += 1;

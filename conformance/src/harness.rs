@@ -1,7 +1,8 @@
 //! Runs all conformance checks and prints their results.
 //!
 //! The fixture must pass the whole official suite. The real program must pass the scenarios that need no fixture, the
-//! inspector, and the story with the clients of four SDKs. No failures are expected.
+//! inspector, the story with the clients of four SDKs, and the permission prompts of Claude Code. No failures are
+//! expected.
 
 mod clients;
 mod inspector;

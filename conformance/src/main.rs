@@ -1,4 +1,4 @@
-//! Conformance of the MCP server: the official suite, the inspector, four SDKs, and a fuzzer.
+//! Conformance of the MCP server: the official suite, the inspector, four SDKs, Claude Code, and a fuzzer.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! Clients of the SDKs that people use. Each runs the same story.
+//! Clients of the SDKs that people use, which run the same story, and Claude Code, which asks for permissions.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) fn run_stories(installed: &Installed, world: &World) -> Result<Vec<Ro
             }
             Ok(row)
         };
-        for name in ["typescript1", "typescript2"] {
+        for name in ["typescript1", "typescript2", "claude_code"] {
             let mut node = installed.node();
             node.arg(scripts.join(format!("{name}.mjs")));
             rows.push(run_story(name, node)?);

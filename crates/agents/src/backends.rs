@@ -13,27 +13,34 @@ use kernel::backend::{Backend, BackendKind};
 use kernel::budget::Usage;
 use kernel::policy_decision::Details;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::AgentBackend;
 use crate::attempt::{Attempt, AttemptResult, Failure, Outcome, Reason};
 use crate::command::CommandAttempt;
+use crate::environment::EnvironmentOf;
 use crate::fingerprint::{self, FingerprintInput};
 use crate::http::Http;
 use crate::letta::{self, Turn};
 use crate::live_output::LiveOutput;
 use crate::output::Recorder;
 use crate::output_filter::OutputFilter;
+use crate::problems::{self, find_problems};
 use crate::process::kill_orphans;
 use crate::script;
 use crate::secrets::Secrets;
 use crate::webhook::WebhookCall;
+use crate::{AgentBackend, ServerCheck};
+
+/// How long to look at the files of an agent.
+const PROBLEMS_TIME_MAX: Duration = Duration::from_secs(5);
 
 pub struct Backends {
     outputs: PathBuf,
     environment: BTreeMap<String, String>,
     secrets: Arc<dyn Secrets>,
     http: Http,
+    environment_of: EnvironmentOf,
     /// A lock per Letta agent, so that it gets one prompt at a time.
     conversations: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -49,14 +56,16 @@ pub const fn supports(kind: BackendKind) -> bool {
 
 impl Backends {
     /// `outputs` is the directory for output files, created when the first is written. A program gets only the
-    /// variables of `environment` that its agent allows.
+    /// variables of `environment` that its agent allows; `environment_of` says in messages whose they are.
     pub fn new(
         outputs: PathBuf,
         environment: BTreeMap<String, String>,
         secrets: Arc<dyn Secrets>,
         http: Http,
+        environment_of: EnvironmentOf,
     ) -> Backends {
-        Backends { outputs, environment, secrets, http, conversations: Mutex::default() }
+        let conversations = Mutex::default();
+        Backends { outputs, environment, secrets, http, environment_of, conversations }
     }
 
     fn conversation(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
@@ -89,7 +98,12 @@ impl Backends {
                 Outcome::Failed(Failure::permanent(Reason::NotAllowed, message))
             }
             Backend::Command(program) => {
-                let command = CommandAttempt { program, attempt, environment: &self.environment };
+                let command = CommandAttempt {
+                    program,
+                    attempt,
+                    environment: &self.environment,
+                    environment_of: self.environment_of,
+                };
                 let secrets = self.secrets.with_values(&command.secrets());
                 command.run(OutputFilter::new(recorder, &*secrets), stop).await
             }
@@ -135,7 +149,20 @@ impl AgentBackend for Backends {
         })
     }
 
-    fn check_server(&self, agent: Agent) -> BoxFuture<'_, Vec<String>> {
+    fn find_problems(&self, agent: Agent) -> BoxFuture<'_, Vec<String>> {
+        let (environment, secrets) = (self.environment.clone(), Arc::clone(&self.secrets));
+        let of = self.environment_of;
+        Box::pin(async move {
+            let find = move || find_problems(&agent, &environment, of, &*secrets);
+            match timeout(PROBLEMS_TIME_MAX, spawn_blocking(find)).await {
+                Ok(Ok(problems)) => problems,
+                // A file system that hangs, for example.
+                Ok(Err(_)) | Err(_) => vec!["its files could not be looked at in time".to_owned()],
+            }
+        })
+    }
+
+    fn check_server(&self, agent: Agent) -> BoxFuture<'_, ServerCheck> {
         Box::pin(async move {
             match &agent.backend {
                 Backend::Letta(server) => {
@@ -146,8 +173,13 @@ impl AgentBackend for Backends {
                     )
                     .await
                 }
-                Backend::Builtin { .. } | Backend::Command(_) | Backend::Openai { .. } => vec![],
-                Backend::Anthropic { .. } | Backend::Webhook(_) | Backend::Mcp(_) => vec![],
+                // Any request to a webhook may have an effect.
+                Backend::Builtin { .. } | Backend::Command(_) | Backend::Webhook(_) => {
+                    ServerCheck::default()
+                }
+                Backend::Openai { .. } | Backend::Anthropic { .. } | Backend::Mcp(_) => {
+                    ServerCheck::default()
+                }
             }
         })
     }
@@ -211,6 +243,5 @@ async fn with_time_limit(
 }
 
 fn unsupported(kind: BackendKind) -> Outcome {
-    let message = format!("this version does not support backend `{kind}`");
-    Outcome::Failed(Failure::permanent(Reason::BackendMissing, message))
+    Outcome::Failed(Failure::permanent(Reason::BackendMissing, problems::unsupported(kind)))
 }

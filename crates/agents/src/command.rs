@@ -20,7 +20,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{Attempt, Failure, Outcome, Reason};
+use crate::environment::EnvironmentOf;
 use crate::output_filter::OutputFilter;
+use crate::problems::program_problem;
 use crate::process::{Leftovers, Process};
 
 /// How long a program may take to exit after SIGTERM before it is killed.
@@ -44,6 +46,7 @@ pub(crate) struct CommandAttempt<'a> {
     pub(crate) program: &'a Program,
     pub(crate) attempt: &'a Attempt,
     pub(crate) environment: &'a BTreeMap<String, String>,
+    pub(crate) environment_of: EnvironmentOf,
 }
 
 impl CommandAttempt<'_> {
@@ -113,13 +116,11 @@ impl CommandAttempt<'_> {
     }
 
     fn not_started(&self, error: &io::Error) -> Failure {
-        let directory = self.directory();
-        let message = match (directory.is_dir(), self.program.argv.first()) {
-            (false, _) => format!("the directory `{}` does not exist", directory.display()),
-            (true, program) => {
-                format!("`{}` cannot be started: {error}", program.map_or("", String::as_str))
-            }
-        };
+        let problem = program_problem(self.program, self.environment, self.environment_of);
+        let message = problem.unwrap_or_else(|| {
+            let program = self.program.argv.first().map_or("", String::as_str);
+            format!("`{program}` cannot be started: {error}")
+        });
         match is_permanent(error) {
             true => Failure::permanent(Reason::NotStarted, message),
             false => Failure::transient(Reason::NotStarted, message),

@@ -8,7 +8,7 @@ use reqwest::Method;
 use crate::attempt::{Failure, Reason};
 use crate::egress::Egress;
 use crate::failure::{failure_of, failure_of_response};
-use crate::http::{Http, HttpResponse, Request, is_this_machine};
+use crate::http::{Http, HttpResponse, Request, RequestError, RequestErrorKind, is_this_machine};
 use crate::secrets::Secrets;
 
 pub(crate) struct Endpoint<'a> {
@@ -18,6 +18,8 @@ pub(crate) struct Endpoint<'a> {
     pub(crate) egress: Egress,
     pub(crate) secret: Option<String>,
     pub(crate) time_max: Duration,
+    /// What to look at if no connection can be made.
+    pub(crate) connect_hint: &'static str,
 }
 
 impl<'a> Endpoint<'a> {
@@ -30,15 +32,12 @@ impl<'a> Endpoint<'a> {
         let invalid = |_| Failure::permanent(Reason::NotAllowed, "the agent's url is invalid");
         let secret = match credential {
             None => None,
-            Some(reference) => Some(secrets.read(reference).ok_or_else(|| {
-                let message = format!(
-                    "the secret `{reference}` does not exist or cannot be read by the daemon"
-                );
-                Failure::permanent(Reason::SecretMissing, message)
+            Some(reference) => Some(secrets.read(reference).map_err(|unreadable| {
+                Failure::permanent(Reason::SecretMissing, unreadable.to_string())
             })?),
         };
         let url = reqwest::Url::parse(url.as_str()).map_err(invalid)?;
-        Ok(Endpoint { http, secrets, url, egress, secret, time_max })
+        Ok(Endpoint { http, secrets, url, egress, secret, time_max, connect_hint: "" })
     }
 
     /// Builds a request without a body to a path below the url.
@@ -56,11 +55,24 @@ impl<'a> Endpoint<'a> {
 
     /// Sends a request. A response that is not a success is a failure.
     pub(crate) async fn send(&self, request: Request<'_>) -> Result<HttpResponse, Failure> {
-        let response = self.http.send(request).await.map_err(|it| failure_of(&it))?;
+        let response = self.http.send(request).await.map_err(|it| self.failure_of(&it))?;
         match response.status() {
             200..=299 => Ok(response),
             _ => Err(failure_of_response(response, self.secrets).await),
         }
+    }
+
+    /// Names the server that could not be reached, without the path, which may be a secret.
+    fn failure_of(&self, error: &RequestError) -> Failure {
+        let (origin, hint) = (self.url.origin().ascii_serialization(), self.connect_hint);
+        let message = match error.kind {
+            RequestErrorKind::ConnectionRefused => format!("{origin} refused the connection{hint}"),
+            RequestErrorKind::NotConnected => {
+                format!("could not connect to {origin}: {error}{hint}")
+            }
+            _ => return failure_of(error),
+        };
+        Failure::transient(Reason::NotReached, message)
     }
 }
 

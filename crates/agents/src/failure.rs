@@ -30,7 +30,7 @@ pub(crate) fn failure_of(error: &RequestError) -> Failure {
         RequestErrorKind::Forbidden => {
             Failure::permanent(Reason::NotAllowed, format!("the request was not sent: {error}"))
         }
-        RequestErrorKind::NotConnected => {
+        RequestErrorKind::NotConnected | RequestErrorKind::ConnectionRefused => {
             Failure::transient(Reason::NotReached, format!("could not connect: {error}"))
         }
         RequestErrorKind::ConnectionLost => Failure::indeterminate(

@@ -48,7 +48,7 @@ const SCRIPT_ENDINGS: [&str; 14] =
     ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua", "ps1"];
 const PART_BYTES: usize = 1 << 16;
 /// The system's search path when `PATH` is not set.
-const PATH_DEFAULT: &str = "/bin:/usr/bin";
+pub(crate) const PATH_DEFAULT: &str = "/bin:/usr/bin";
 /// Domain separator of the hash of a variable.
 const VARIABLE: &[u8] = b"midwatch-variable/v1\n";
 
@@ -158,7 +158,11 @@ fn resolve_parents(path: PathBuf) -> Option<String> {
 }
 
 /// Finds a program as the system does when it executes it.
-fn find(word: &str, directory: &Path, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+pub(crate) fn find(
+    word: &str,
+    directory: &Path,
+    environment: &BTreeMap<String, String>,
+) -> Option<PathBuf> {
     if word.contains('/') {
         return Some(directory.join(word)).filter(|path| is_executable(path));
     }

@@ -144,6 +144,8 @@ pub(crate) enum RequestErrorKind {
     Forbidden,
     /// No connection was made.
     NotConnected,
+    /// The same: nothing accepts connections there.
+    ConnectionRefused,
     /// It may have arrived.
     ConnectionLost,
     /// It may have arrived; no response came in time.
@@ -416,7 +418,7 @@ fn with_token(
     Ok(request.header(AUTHORIZATION, value))
 }
 
-/// Describes an error with all of its causes, without the url.
+/// Describes an error with its causes, without the url.
 fn request_error(error: reqwest::Error) -> RequestError {
     let error = error.without_url();
     let kind = match () {
@@ -431,7 +433,16 @@ fn request_error(error: reqwest::Error) -> RequestError {
         if let Some(forbidden) = inner.downcast_ref::<ForbiddenAddress>() {
             return RequestError::new(RequestErrorKind::Forbidden, forbidden);
         }
-        what = format!("{what}: {inner}");
+        let io = inner.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused) {
+            let what = "the connection was refused";
+            return RequestError::new(RequestErrorKind::ConnectionRefused, what);
+        }
+        what = match kind {
+            // The innermost cause is the one that people know.
+            RequestErrorKind::NotConnected => inner.to_string(),
+            _ => format!("{what}: {inner}"),
+        };
         cause = inner.source();
     }
     RequestError { what, kind }

@@ -32,6 +32,8 @@ use crate::secrets::Secrets;
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
 /// How long the request that cancels a turn may take.
 const CANCEL_TIME_MAX: Duration = Duration::from_secs(5);
+/// Follows the message that no connection could be made.
+const CONNECT_HINT: &str = "; is Letta running? `--url` names another";
 
 /// One prompt to one agent.
 pub(crate) struct Turn<'a> {
@@ -57,7 +59,7 @@ impl<'a> Turn<'a> {
         let egress = egress_for_server(&server.url, server.allow_private);
         let credential = attempt.agent.credential.as_ref();
         let endpoint = Endpoint::new(client, credential, (&server.url, egress), attempt.time_max)?;
-        Ok(Turn { server, attempt, endpoint })
+        Ok(Turn { server, attempt, endpoint: Endpoint { connect_hint: CONNECT_HINT, ..endpoint } })
     }
 
     /// Sends the prompt and waits until the turn is over.
@@ -118,7 +120,8 @@ async fn read_json<T: DeserializeOwned>(response: HttpResponse) -> Result<T, Fai
 }
 
 fn unreadable() -> Failure {
-    let message = "the request was sent, but the response is not Letta's API";
+    let message =
+        "the server answered something that is not Letta's API; the prompt may have arrived";
     Failure::indeterminate(Reason::ResponseUnreadable, message)
 }
 

@@ -12,6 +12,7 @@ mod backends;
 mod command;
 mod egress;
 mod endpoint;
+mod environment;
 mod event_stream;
 mod failure;
 mod fingerprint;
@@ -21,6 +22,7 @@ mod letta;
 mod live_output;
 mod output;
 mod output_filter;
+mod problems;
 mod process;
 mod script;
 mod secrets;
@@ -38,22 +40,30 @@ pub use attempt::{Attempt, AttemptResult, Failure, Outcome, Output, Reason};
 pub use backends::{Backends, supports};
 pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
 pub use egress::Egress;
+pub use environment::EnvironmentOf;
 pub use hook::{HOOK_OUTPUT_BYTES_MAX, Hook, HookResult};
 pub use http::{Get, Http, HttpResponse, Lookup, PLACEHOLDER_TOKEN, Post, RequestError, Scheme};
 pub use letta::StopReason;
 pub use live_output::{LIVE_OUTPUT_BYTES_MAX, LiveOutput};
 pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
+pub use problems::supported_backends;
 pub use process::{has_mark, is_marked, kill_orphans, reap_orphans, run_of_process};
 pub use script::SCRIPT_BYTES_MAX;
-pub use secrets::Secrets;
+pub use secrets::{SecretError, Secrets};
 
 pub trait AgentBackend: Debug + Send + Sync + 'static {
     /// Runs an attempt until it ends, exceeds its time limit, or `stop` is cancelled.
     fn run(&self, attempt: Attempt, stop: CancellationToken) -> BoxFuture<'_, AttemptResult>;
 
-    /// Describes an agent's server in sentences, without prompting the agent. Empty for agents without a server.
-    fn check_server(&self, _agent: Agent) -> BoxFuture<'_, Vec<String>> {
+    /// Why a prompt to this agent would fail now, as far as this machine shows it: a missing program or directory, a
+    /// secret that cannot be read. One sentence each. Sends nothing.
+    fn find_problems(&self, _agent: Agent) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async { Vec::new() })
+    }
+
+    /// Asks an agent's server about itself, without prompting the agent. Empty for agents without a server.
+    fn check_server(&self, _agent: Agent) -> BoxFuture<'_, ServerCheck> {
+        Box::pin(async { ServerCheck::default() })
     }
 
     /// Hashes what a prompt to this agent executes on this machine: program, directory and variables. `None` for
@@ -75,6 +85,15 @@ pub trait AgentBackend: Debug + Send + Sync + 'static {
 
     /// Kills the processes that earlier attempts left behind, as far as they can be found.
     fn end_leftover_processes(&self) {}
+}
+
+/// What an agent's server says, in sentences.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerCheck {
+    /// What the server is, and what it knows of the agent.
+    pub facts: Vec<String>,
+    /// Why a prompt would fail, as far as the server shows it.
+    pub problems: Vec<String>,
 }
 
 /// For an engine that runs no agents.

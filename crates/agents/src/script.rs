@@ -27,7 +27,7 @@ pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Script {
+pub(crate) struct Script {
     #[serde(rename = "answer")]
     answers: Vec<Answer>,
 }
@@ -64,10 +64,9 @@ pub(crate) async fn play(
     recorder: &mut Recorder,
 ) -> Outcome {
     let unusable = |what: String| {
-        let message = format!("the script `{path}` {what}");
-        Outcome::Failed(Failure::permanent(Reason::NotStarted, message))
+        Outcome::Failed(Failure::permanent(Reason::NotStarted, describe(path, &what)))
     };
-    let script = match read(path).await {
+    let script = match read(path) {
         Ok(script) => script,
         Err(what) => return unusable(what),
     };
@@ -92,8 +91,13 @@ impl Answer {
     }
 }
 
+/// A problem of a script as a sentence.
+pub(crate) fn describe(path: &AbsolutePath, what: &str) -> String {
+    format!("the script `{path}` {what}")
+}
+
 /// Returns the script, or what is wrong with it.
-async fn read(path: &AbsolutePath) -> Result<Script, String> {
+pub(crate) fn read(path: &AbsolutePath) -> Result<Script, String> {
     let unreadable = |error| format!("cannot be read: {error}");
     let file = files::open_linked(Path::new(path.as_str())).map_err(unreadable)?;
     let text = files::read_text_of(file, SCRIPT_BYTES_MAX).map_err(unreadable)?;

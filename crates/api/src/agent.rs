@@ -111,7 +111,7 @@ pub struct AgentAdd {
     pub backend: String,
     #[serde(flatten)]
     pub settings: AgentSettings,
-    /// Check the agent's server, if it has one, and report the result in `server`.
+    /// Check the agent's server, if it has one, and report the result in `server` and `warnings`.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub look: bool,
 }
@@ -127,6 +127,9 @@ pub struct AgentEdit {
     pub backend: Option<String>,
     #[serde(flatten)]
     pub settings: AgentSettings,
+    /// Check the agent's server, if it has one, and report the result in `server` and `warnings`.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub look: bool,
 }
 
 /// Lists agents.
@@ -161,9 +164,12 @@ pub struct AgentAdded {
     pub agent: Agent,
     /// False if the same agent was already registered.
     pub created: bool,
-    /// The result of the check of its server, in sentences.
+    /// What its server says about itself, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server: Vec<String>,
+    /// Why a prompt to it would fail now, as the process sees it that would send the prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +177,12 @@ pub struct AgentEdited {
     pub agent: Agent,
     /// False if nothing differed.
     pub changed: bool,
+    /// What its server says about itself, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server: Vec<String>,
+    /// Why a prompt to it would fail now, as the process sees it that would send the prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,6 +239,9 @@ pub struct AgentTestResult {
     /// What the agent's server reports about itself, if it has one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server: Vec<String>,
+    /// What may keep other prompts from working, if the test passed; else what the failure may come from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 #[cfg(test)]
@@ -255,7 +270,7 @@ mod tests {
         assert!(add("look", json!(true)).is_ok());
         assert_eq!(add("teir", json!(2)), Err("unknown field `teir`".to_owned()));
         assert!(add("tier", json!("2")).is_err());
-        let edit = from_value::<AgentEdit>(json!({"name": "ada", "look": true}));
-        assert_eq!(edit.unwrap_err().to_string(), "unknown field `look`");
+        let edit = from_value::<AgentEdit>(json!({"name": "ada", "loko": true}));
+        assert_eq!(edit.unwrap_err().to_string(), "unknown field `loko`");
     }
 }

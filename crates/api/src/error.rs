@@ -70,6 +70,7 @@ codes! {
     TokenNotForMcp "token_not_for_mcp" 4 "An MCP client needs a token that cannot approve.";
     SwitchedOff "switched_off" 4 "The configuration disables this.";
     TierTooLow "tier_too_low" 4 "The tier is below the lowest tier of the backend.";
+    BackendUnavailable "backend_unavailable" 4 "This version cannot prompt agents with this backend.";
     LimitReached "limit_reached" 4 "A limit of the installation is reached.";
     BudgetExhausted "budget_exhausted" 12 "A daily budget is used up.";
     NotNow "not_now" 4 "The object is in a state that does not allow this.";

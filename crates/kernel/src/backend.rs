@@ -165,6 +165,8 @@ pub enum Invalid {
     Secret,
     #[error("the path is not absolute")]
     Path,
+    #[error("the {0} begins with `~`, which only a shell replaces by a home directory")]
+    Tilde(&'static str),
     #[error("a variable is not given by its name alone")]
     Variable,
     #[error("there are more than {ENV_ITEMS_MAX} variables")]
@@ -337,7 +339,7 @@ impl Backend {
         let mut parser = SettingsParser { kind, settings };
         let backend = match kind {
             BackendKind::Builtin => {
-                Backend::Builtin { script: optional_path(parser.settings.script.take())? }
+                Backend::Builtin { script: optional_path("script", parser.settings.script.take())? }
             }
             BackendKind::Command => Backend::Command(parser.program()?),
             BackendKind::Letta => Backend::Letta(parser.letta()?),
@@ -512,6 +514,10 @@ impl SettingsParser {
         if argv.first().is_none_or(String::is_empty) {
             return Err(self.missing("a program and its arguments"));
         }
+        // Checked only here: stored agents may have one.
+        if argv.first().is_some_and(|program| program.starts_with('~')) {
+            return Err(Invalid::Tilde("program"));
+        }
         let bytes: usize = argv.iter().map(String::len).sum();
         if ARGV_ITEMS_MAX < argv.len() || ARGV_BYTES_MAX < bytes {
             return Err(Invalid::TooLong { setting: "command line", max: ARGV_BYTES_MAX });
@@ -524,7 +530,7 @@ impl SettingsParser {
 
     fn program(&mut self) -> Result<Program, Invalid> {
         let argv = self.argv()?;
-        let cwd = optional_path(self.settings.cwd.take())?;
+        let cwd = optional_path("working directory", self.settings.cwd.take())?;
         let env = std::mem::take(&mut self.settings.env);
         let env: Vec<String> = env.into_iter().filter(|name| !name.is_empty()).collect();
         if ENV_ITEMS_MAX < env.len() {
@@ -672,6 +678,7 @@ impl FromStr for SecretRef {
         match text.split_once(':') {
             Some(("env", name)) if is_variable_name(name) => Ok(SecretRef::Env(name.to_owned())),
             Some(("file", path)) if is_absolute_path(path) => Ok(SecretRef::File(path.to_owned())),
+            Some(("file", path)) if path.starts_with('~') => Err(Invalid::Tilde("secret file")),
             _ => Err(Invalid::Secret),
         }
     }
@@ -700,8 +707,15 @@ impl TryFrom<String> for SecretRef {
     }
 }
 
-fn optional_path(text: Option<String>) -> Result<Option<AbsolutePath>, Invalid> {
-    text.filter(|text| !text.is_empty()).map(AbsolutePath::try_from).transpose()
+fn optional_path(
+    setting: &'static str,
+    text: Option<String>,
+) -> Result<Option<AbsolutePath>, Invalid> {
+    match text {
+        Some(text) if text.starts_with('~') => Err(Invalid::Tilde(setting)),
+        Some(text) if !text.is_empty() => AbsolutePath::try_from(text).map(Some),
+        Some(_) | None => Ok(None),
+    }
 }
 
 fn checked_text(setting: &'static str, text: String) -> Result<String, Invalid> {
@@ -753,6 +767,22 @@ mod tests {
             ("command", "claude url=http://x", "backend `command` takes no url"),
             ("command", "claude -p cwd=/srv env=A env=_b prompt=stdin limit=86400", "ok"),
             ("command", "claude cwd=srv", "the path is not absolute"),
+            (
+                "command",
+                "claude cwd=~/src",
+                "the working directory begins with `~`, which only a shell replaces by a home directory",
+            ),
+            (
+                "command",
+                "~/bin/claude ~",
+                "the program begins with `~`, which only a shell replaces by a home directory",
+            ),
+            ("command", "claude ~/notes", "ok"),
+            (
+                "builtin",
+                "script=~me/answers.toml",
+                "the script begins with `~`, which only a shell replaces by a home directory",
+            ),
             ("command", "claude cwd= env=", "ok"),
             ("command", "claude env=A=1", "a variable is not given by its name alone"),
             ("command", "claude prompt=shell", "unknown prompt delivery `shell`"),
@@ -849,6 +879,7 @@ mod tests {
             assert_eq!(refusal, Invalid::Secret, "{bad}");
             assert!(!refusal.to_string().contains("verysecret"));
         }
+        assert_eq!("file:~/key".parse::<SecretRef>(), Err(Invalid::Tilde("secret file")));
     }
 
     #[test]

@@ -17,6 +17,8 @@ const REQUEST_ID_DIGITS: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResultFormat {
     Native,
+    /// Our own, as one block of text without structured content. Claude Code takes no other answer to a permission prompt.
+    NativeText,
     /// An object with `success`.
     Astra,
     /// An object with `status`.
@@ -28,13 +30,13 @@ pub(crate) enum ResultFormat {
 impl ResultFormat {
     /// Whether a result has structured content, and so an output schema.
     pub(crate) const fn is_structured(self) -> bool {
-        !matches!(self, ResultFormat::Foundry)
+        !matches!(self, ResultFormat::Foundry | ResultFormat::NativeText)
     }
 
     /// The type of the member `error` of a refusal.
     pub(crate) const fn error_type(self) -> FieldType {
         match self {
-            ResultFormat::Native => FieldType::Object,
+            ResultFormat::Native | ResultFormat::NativeText => FieldType::Object,
             ResultFormat::Astra | ResultFormat::Promptyoself | ResultFormat::Foundry => {
                 FieldType::Text
             }
@@ -50,6 +52,13 @@ impl ResultFormat {
             }
             (ResultFormat::Native, Err(error)) => {
                 CallToolResult::structured_error(json!({ "error": error }))
+            }
+            (ResultFormat::NativeText, Ok(answer)) => {
+                CallToolResult::success(vec![ContentBlock::text(answer.to_string())])
+            }
+            (ResultFormat::NativeText, Err(error)) => {
+                let refused = json!({ "error": error }).to_string();
+                CallToolResult::error(vec![ContentBlock::text(refused)])
             }
             (ResultFormat::Astra, Ok(answer)) => {
                 CallToolResult::structured(with_field(answer, "success", true))
@@ -104,6 +113,23 @@ mod tests {
             let is_text = refused["error"].is_string();
             let expected = if is_text { "string" } else { "object" };
             assert_eq!(schema["properties"]["error"]["type"], expected, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_result_is_one_block_and_nothing_else() {
+        let allowed = json!({"behavior": "allow", "updatedInput": {"content": "x".repeat(99_000)}});
+        let refused = Error::new(Code::NotFound, "not found").hint("x");
+        for (answer, is_error, expected) in [
+            (Ok(allowed.clone()), false, allowed),
+            (Err(refused.clone()), true, json!({"error": refused})),
+        ] {
+            let result = serde_json::to_value(ResultFormat::NativeText.render(answer)).unwrap();
+            let text: Value =
+                serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+            assert_eq!((text, &result["isError"]), (expected, &json!(is_error)));
+            assert_eq!(result["content"].as_array().unwrap().len(), 1);
+            assert!(result.get("structuredContent").is_none(), "{result}");
         }
     }
 

@@ -184,7 +184,7 @@ impl ServerHandler for Server {
             }
             Ok(_) => {}
         }
-        Ok(tool.toolset.result_format().render(answer).into())
+        Ok(tool.result_format().render(answer).into())
     }
 
     /// A request that the SDK could not parse: an unknown method, or a known one with invalid parameters.

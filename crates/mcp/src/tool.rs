@@ -59,6 +59,8 @@ pub struct Tool {
     input_schema: fn() -> JsonObject,
     execute: ExecuteFn,
     finish: Finish,
+    /// Whether its result is one block of text, without structured content.
+    is_text: bool,
 }
 
 type ExecuteFn = for<'a> fn(&'a ToolContext<'a>, JsonObject) -> BoxFuture<'a, Result<Value, Error>>;
@@ -146,6 +148,7 @@ impl Tool {
             input_schema: schema::input::<T>,
             execute: parse_and_execute::<T>,
             finish: Finish::AsIs,
+            is_text: false,
         }
     }
 
@@ -198,6 +201,19 @@ impl Tool {
         Tool { not_schedulable: Some(why), ..self }
     }
 
+    /// Its result is one block of text, for hosts that take nothing else.
+    pub(crate) const fn text_only(self) -> Tool {
+        Tool { is_text: true, ..self }
+    }
+
+    /// The form of its results.
+    pub(crate) const fn result_format(&self) -> ResultFormat {
+        match self.is_text {
+            true => ResultFormat::NativeText,
+            false => self.toolset.result_format(),
+        }
+    }
+
     /// A hash of the definition and the effect. It changes when clients see something else.
     pub fn definition_hash(&self) -> String {
         let Tool { name, effect, idempotent, summary, .. } = self;
@@ -228,7 +244,7 @@ impl Tool {
     }
 
     fn output_schema(&self) -> JsonObject {
-        let format = self.toolset.result_format();
+        let format = self.result_format();
         let replayed = (format == ResultFormat::Native && self.effect != Effect::Read)
             .then_some(("replayed", FieldType::Boolean));
         let fields: Vec<_> = self.output_fields.iter().copied().chain(replayed).collect();
@@ -246,7 +262,7 @@ impl Tool {
             Some(false),
         );
         let tool = rmcp::model::Tool::new(self.name, self.summary, self.input_schema());
-        let tool = match self.toolset.result_format().is_structured() {
+        let tool = match self.result_format().is_structured() {
             true => tool.with_raw_output_schema(Arc::new(self.output_schema())),
             false => tool,
         };
@@ -269,7 +285,7 @@ impl Tool {
         context.record_end(&answer).await;
         let answer = answer?;
         let is_replayed = context.replayed.load(Ordering::Relaxed);
-        Ok(match is_replayed && self.toolset.result_format() == ResultFormat::Native {
+        Ok(match is_replayed && self.toolset.is_own() {
             true => with_field(answer, "replayed", true),
             false => answer,
         })

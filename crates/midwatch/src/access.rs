@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agents::EnvironmentOf;
 use api::wire::{self, Hello};
 use api::{ApiRequest, Call, Code, Error, Handle, ProgressSink, Request, Response};
 use kernel::posture::Finding;
@@ -82,8 +83,7 @@ impl Access {
                 return Err(no_installation(directory));
             }
             if let Some(lock) = directory.try_lock()? {
-                let backend =
-                    agent_backend(context, context.environment.clone(), Arc::default(), None);
+                let backend = agent_backend(context, EnvironmentOf::Command, Arc::default(), None);
                 let command = Surroundings { backend, http_url: None, config_reader: None };
                 let engine = open_engine(context, &context.load_config()?, command).await?;
                 let credentials = Credentials {

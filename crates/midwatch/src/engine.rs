@@ -1,9 +1,8 @@
 //! Opens the installation in this process, for the daemon and for a command that runs without one.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agents::{AgentBackend, Backends, Http};
+use agents::{AgentBackend, Backends, EnvironmentOf, Http};
 use api::Error;
 use redact::Redactor;
 use runtime::{Components, ConfigReader, ConfiguredSecrets, Engine, OUTPUTS_FOLDER, SystemClock};
@@ -17,14 +16,15 @@ use crate::tools::McpTools;
 /// The backend that runs the attempts of this installation. It sends no request to the daemon's own port.
 pub(crate) fn agent_backend(
     context: &Context,
-    environment: BTreeMap<String, String>,
+    environment_of: EnvironmentOf,
     redactor: Arc<Redactor>,
     own_port: Option<u16>,
 ) -> Arc<dyn AgentBackend> {
-    let keyring = Arc::new(Keyring::new(environment.clone(), redactor));
+    let environment = context.environment.clone();
+    let keyring = Arc::new(Keyring::new(environment.clone(), environment_of, redactor));
     let outputs = context.directory.path().join(OUTPUTS_FOLDER);
     let http = Http::new().excluding_own_port(own_port);
-    Arc::new(Backends::new(outputs, environment, keyring, http))
+    Arc::new(Backends::new(outputs, environment, keyring, http, environment_of))
 }
 
 /// What differs between a daemon and a command that opens the installation itself.
@@ -62,6 +62,8 @@ pub(crate) async fn open_engine(
 fn configured_secrets(context: &Context, config: &Config) -> ConfiguredSecrets {
     let keys = [("store.password", &config.store.password), ("notice.token", &config.notice.token)];
     let keys = keys.into_iter().filter_map(|(key, secret)| Some((key, secret.clone()?)));
-    let secrets = Keyring::new(context.environment.clone(), Arc::new(Redactor::new()));
+    // Only hashes of these secrets are compared, so no message says whose environment it is.
+    let environment = context.environment.clone();
+    let secrets = Keyring::new(environment, EnvironmentOf::Command, Arc::new(Redactor::new()));
     ConfiguredSecrets { keys: keys.collect(), secrets: Arc::new(secrets) }
 }

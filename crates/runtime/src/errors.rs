@@ -1,5 +1,6 @@
 //! Errors of the inner layers as errors of the wire: a code, a message and a hint.
 
+use agents::supported_backends;
 use api::{Code, Error};
 use kernel::backend::{BackendKind, Invalid};
 use kernel::{Actor, Role};
@@ -86,9 +87,8 @@ pub(crate) fn invalid_token() -> Error {
 
 /// Invalid settings of a backend.
 pub(crate) fn invalid(invalid: Invalid) -> Error {
-    let kinds = BackendKind::ALL.map(BackendKind::name).join(", ");
     let hint = match &invalid {
-        Invalid::Kind(_) => format!("the backends are {kinds}"),
+        Invalid::Kind(_) => format!("the backends are {}", supported_backends()),
         Invalid::Tier(_) => "a tier is 0 (read-only), 1 (local write) or 2 (external)".to_owned(),
         Invalid::Secret => {
             "write `env:NAME` or `file:/absolute/path`; the secret itself is never stored"
@@ -99,6 +99,10 @@ pub(crate) fn invalid(invalid: Invalid) -> Error {
         }
         Invalid::Url(_) => {
             "write a url as `https://host/path`, and pass a secret with --credential".to_owned()
+        }
+        Invalid::Tilde(_) => {
+            "write the whole path, or `$HOME/…` without quotes; a `~` in quotes or after `=` stays as it is"
+                .to_owned()
         }
         Invalid::Path => "write an absolute path, like `/srv/work`".to_owned(),
         Invalid::Variable => {
@@ -127,6 +131,13 @@ pub(crate) fn invalid(invalid: Invalid) -> Error {
         Invalid::Unprintable { .. } => "use printable text".to_owned(),
     };
     Error::new(Code::InvalidInput, invalid).hint(hint)
+}
+
+/// A backend that no agent can have yet.
+pub(crate) fn unavailable(kind: BackendKind) -> Error {
+    let what = format!("this version cannot prompt an agent with backend `{kind}`");
+    let hint = format!("the available backends are {}", supported_backends());
+    Error::new(Code::BackendUnavailable, what).hint(hint)
 }
 
 fn settings_of(kind: BackendKind) -> &'static str {

@@ -167,7 +167,9 @@ impl ChangeCall {
                 let backend = "webhook".to_owned();
                 Request::AgentAdd(AgentAdd { name, backend, settings, look: false })
             }
-            ChangeKind::Edit => Request::AgentEdit(AgentEdit { name, backend: None, settings }),
+            ChangeKind::Edit => {
+                Request::AgentEdit(AgentEdit { name, settings, ..AgentEdit::default() })
+            }
             ChangeKind::Remove => Request::AgentRemove(AgentRemove { name }),
         }
     }

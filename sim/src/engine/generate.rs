@@ -97,7 +97,7 @@ pub(super) fn agent_request(dice: &mut Dice) -> Option<Request> {
         _ => {
             let tier = Some(dice.one(2, &[0, 1]));
             let settings = AgentSettings { tier, ..AgentSettings::default() };
-            AgentEdit { name: agent.name, backend: None, settings }.into_request()
+            AgentEdit { name: agent.name, settings, ..AgentEdit::default() }.into_request()
         }
     })
 }

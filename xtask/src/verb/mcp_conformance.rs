@@ -1,5 +1,5 @@
-//! `cargo xtask mcp-conformance`: tests the MCP server with the official suite, the inspector and the SDKs, which it
-//! installs below `target`.
+//! `cargo xtask mcp-conformance`: tests the MCP server with the official suite, the inspector, the SDKs and Claude
+//! Code, which it installs below `target`.
 
 use std::path::Path;
 

@@ -8,7 +8,8 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::read_json;
+use super::{CONNECT_HINT, read_json};
+use crate::ServerCheck;
 use crate::attempt::{Failure, Reason};
 use crate::endpoint::{Endpoint, egress_for_server};
 use crate::failure::one_line;
@@ -48,36 +49,51 @@ struct Model {
     id: String,
 }
 
-/// Returns sentences for an operator who wants to know why an agent does not work.
+/// What was found: a fact, or a problem.
+type Found = Result<String, String>;
+
+/// Says to an operator what the server is, and why its agent does not work.
 pub(crate) async fn check_server(
     client: (&Http, &dyn Secrets),
     server: &Letta,
     credential: Option<&SecretRef>,
-) -> Vec<String> {
+) -> ServerCheck {
     let egress = egress_for_server(&server.url, server.allow_private);
     let endpoint = Endpoint::new(client, credential, (&server.url, egress), TIME_MAX);
     let endpoint = match endpoint {
-        Ok(endpoint) => endpoint,
-        Err(failure) => return vec![failure.message],
+        Ok(endpoint) => Endpoint { connect_hint: CONNECT_HINT, ..endpoint },
+        Err(failure) => {
+            return ServerCheck { facts: Vec::new(), problems: vec![failure.message] };
+        }
     };
     let agents = match server.api {
         LettaApi::Rest => describe_agent(&endpoint, &server.remote_id).await,
         LettaApi::Openai => {
             let models: Result<Models, Failure> = get(&endpoint, &["v1", "models"]).await;
-            models.map(|models| describe_models(&models.data, &server.remote_id))
+            models
+                .map(|models| describe_models(&models.data, &server.remote_id))
+                .map_err(|failure| failure.message)
         }
     };
-    let sentence = |it: Result<String, Failure>| it.unwrap_or_else(|failure| failure.message);
-    let version =
-        detect_server(&endpoint, server.api).await.map(|version| version.describe(server.api));
-    let mut sentences = vec![sentence(version), sentence(agents)];
-    sentences.dedup();
+    let version = match detect_server(&endpoint, server.api).await {
+        Ok(version) => version.describe(server.api),
+        Err(failure) => Err(failure.message),
+    };
+    let mut check = ServerCheck::default();
+    for found in [version, agents] {
+        match found {
+            Ok(fact) => check.facts.push(fact),
+            // Both requests fail in the same way if there is no connection.
+            Err(problem) if check.problems.contains(&problem) => {}
+            Err(problem) => check.problems.push(problem),
+        }
+    }
     if server.api == LettaApi::Openai {
         let warning =
             "an agent there uses its tools without approval: restrict its tools on that server";
-        sentences.push(warning.to_owned());
+        check.facts.push(warning.to_owned());
     }
-    sentences
+    check
 }
 
 /// Tries the route of the configured server first, then the other's. Neither server has the other's route, and
@@ -96,7 +112,11 @@ async fn detect_server(endpoint: &Endpoint<'_>, api: LettaApi) -> Result<ServerV
         LettaApi::Rest => health(endpoint).await,
         LettaApi::Openai => info(endpoint).await,
     };
-    other.map_err(|_| failure)
+    other.map_err(|_| {
+        let message =
+            "the server answers neither as Letta's V1 server nor as its App Server".to_owned();
+        Failure { message, ..failure }
+    })
 }
 
 async fn health(endpoint: &Endpoint<'_>) -> Result<ServerVersion, Failure> {
@@ -110,35 +130,46 @@ async fn info(endpoint: &Endpoint<'_>) -> Result<ServerVersion, Failure> {
 }
 
 impl ServerVersion {
-    fn describe(&self, api: LettaApi) -> String {
+    fn describe(&self, api: LettaApi) -> Found {
         match (self, api) {
             (ServerVersion::V1(version), LettaApi::Rest) => {
-                format!("it is the V1 server, Letta {version}")
+                Ok(format!("it is the V1 server, Letta {version}"))
             }
             (ServerVersion::AppServer(version), LettaApi::Openai) => {
-                format!("it is the App Server of Letta Code {version}")
+                Ok(format!("it is the App Server of Letta Code {version}"))
             }
             (ServerVersion::V1(version), LettaApi::Openai) => {
-                format!("it is the V1 server, Letta {version}: it needs `--api rest`")
+                Err(format!("the server is the V1 server, Letta {version}: it needs `--api rest`"))
             }
-            (ServerVersion::AppServer(version), LettaApi::Rest) => {
-                format!("it is the App Server of Letta Code {version}: it needs `--api openai`")
-            }
+            (ServerVersion::AppServer(version), LettaApi::Rest) => Err(format!(
+                "the server is the App Server of Letta Code {version}: it needs `--api openai`"
+            )),
         }
     }
 }
 
 async fn get<T: DeserializeOwned>(endpoint: &Endpoint<'_>, path: &[&str]) -> Result<T, Failure> {
-    read_json(endpoint.send(endpoint.request(Method::GET, path)).await?).await
+    let response = endpoint.send(endpoint.request(Method::GET, path)).await?;
+    read_json(response).await.map_err(|failure| match failure.reason {
+        Reason::ResponseUnreadable => {
+            let path = path.join("/");
+            let message =
+                format!("the server answered `GET /{path}` with something that is not Letta's API");
+            Failure { message, ..failure }
+        }
+        _ => failure,
+    })
 }
 
 /// Looks the agent up by its id, because a list of agents comes in pages.
-async fn describe_agent(endpoint: &Endpoint<'_>, id: &str) -> Result<String, Failure> {
+async fn describe_agent(endpoint: &Endpoint<'_>, id: &str) -> Found {
     let agent: Result<AgentInfo, Failure> = get(endpoint, &["v1", "agents", id]).await;
     match agent {
         Ok(agent) => Ok(format!("it has agent `{id}`, named `{}`", one_line(&agent.name))),
-        Err(failure) if failure.reason == Reason::NotFound => Ok(format!("it has no agent `{id}`")),
-        Err(failure) => Err(failure),
+        Err(failure) if failure.reason == Reason::NotFound => {
+            Err(format!("the server has no agent `{id}`"))
+        }
+        Err(failure) => Err(failure.message),
     }
 }
 

@@ -137,7 +137,7 @@ async fn other_backends_are_unsupported() {
         let result = world.run(attempt(Backend::parse(kind, settings).unwrap(), "")).await;
         let expected = format!(
             "backend_missing permanent: \
-             this version does not support backend `{kind}`"
+             this version cannot prompt an agent with backend `{kind}`"
         );
         assert_eq!(describe(&result.outcome), expected);
         assert!(!supports(kind), "{kind}");

@@ -38,12 +38,13 @@ async fn program_that_cannot_be_started_fails_permanently() {
     let world = World::new();
     fs::write(world.root().join("text"), "no program").unwrap();
     let elsewhere = Settings { cwd: Some("/nowhere/at/all".into()), ..Settings::default() };
-    let missing = "`no-such-program` cannot be started: No such file or directory (os error 2)";
-    let forbidden = "`./text` cannot be started: Permission denied (os error 13)";
+    let missing = "the daemon (pid 7) finds no program `no-such-program` in its PATH \
+                   (/usr/local/bin:/usr/bin:/bin)";
+    let forbidden = format!("`{}` is not executable", world.root().join("./text").display());
     let long = "x".repeat(1 << 20);
     for (attempt, expected) in [
         (command(Settings::default(), &["no-such-program"], ""), missing),
-        (command(Settings::default(), &["./text"], ""), forbidden),
+        (command(Settings::default(), &["./text"], ""), forbidden.as_str()),
         (command(elsewhere, &["true"], ""), "the directory `/nowhere/at/all` does not exist"),
         (
             command(by_argument(), &["true"], &long),

@@ -241,7 +241,10 @@ async fn refused_connection_is_transient() {
     let backend = Backend::parse(BackendKind::Letta, settings).unwrap();
     let result = World::new().run(attempt(backend, "hi")).await;
     let outcome = describe(&result.outcome);
-    assert!(outcome.starts_with("not_reached transient: could not connect"), "{outcome}");
+    let expected = format!(
+        "not_reached transient: http://{server} refused the connection; is Letta running? `--url` names another"
+    );
+    assert_eq!(outcome, expected);
 }
 
 #[tokio::test]
@@ -287,7 +290,7 @@ async fn missing_secret_and_unencrypted_secret_are_refused() {
     let mut missing = prompt_for(&server, MODES[0], "hi");
     missing.agent.credential = Some(SecretRef::Env("NOT_SET".into()));
     let result = World::new().run(missing).await;
-    let expected = "secret_missing permanent: the secret `env:NOT_SET` does not exist or cannot be read by the daemon";
+    let expected = "secret_missing permanent: there is no secret `env:NOT_SET`";
     assert_eq!(describe(&result.outcome), expected);
 
     let mut open = prompt_for(&server, MODES[0], "hi");

@@ -14,6 +14,7 @@ mod http;
 mod letta;
 #[cfg(test)]
 mod output;
+mod problems;
 #[cfg(test)]
 mod stand_in;
 #[cfg(test)]

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{AgentBackend, Attempt, AttemptResult, Backends, Http, LiveOutput, Outcome, Secrets};
+use agents::{
+    AgentBackend, Attempt, AttemptResult, Backends, EnvironmentOf, Http, LiveOutput, Outcome,
+    SecretError, Secrets,
+};
 use kernel::Timestamp;
 use kernel::agent::Agent;
 use kernel::backend::{Backend, BackendKind, SecretRef, Settings, Tier};
@@ -27,8 +30,11 @@ struct TestSecrets {
 }
 
 impl Secrets for TestSecrets {
-    fn read(&self, secret: &SecretRef) -> Option<String> {
-        (*secret == SecretRef::Env("SECRET".into())).then(|| SECRET.to_owned())
+    fn read(&self, secret: &SecretRef) -> Result<String, SecretError> {
+        match secret {
+            SecretRef::Env(name) if name == "SECRET" => Ok(SECRET.to_owned()),
+            other => Err(SecretError(format!("there is no secret `{other}`"))),
+        }
     }
 
     fn redact(&self, text: &str) -> String {
@@ -61,8 +67,9 @@ impl World {
         let environment: BTreeMap<_, _> =
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let outputs = root.path().canonicalize().unwrap().join("outputs");
-        let backends =
-            Backends::new(outputs, environment, Arc::new(TestSecrets::default()), Http::new());
+        let secrets = Arc::new(TestSecrets::default());
+        let of = EnvironmentOf::Daemon { pid: 7 };
+        let backends = Backends::new(outputs, environment, secrets, Http::new(), of);
         World { root, backends }
     }
 

@@ -50,6 +50,7 @@ pub(super) const TOOLS: &[Tool] = &[
          It performs nothing, and its answer is not an approval.",
         &[("behavior", Text), ("message", Text), ("ruling", Object)],
     )
+    .text_only()
     .not_schedulable("its answer is for the host of an agent that is about to call a tool"),
 ];
 

@@ -88,7 +88,11 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(up::Up),
-    /// Try it out: a daemon in a temporary directory, with a schedule that fires every ten seconds
+    /// Try it out in a minute: a daemon of its own, which is also killed
+    ///
+    /// A schedule fires, a slot is skipped, a run waits for your approval, the daemon is killed with `kill -9`, and
+    /// `midwatch why` explains what became of it. Only you approve: without a terminal the run stays parked. Everything is
+    /// in a temporary directory, which ctrl-c removes; without a terminal the demo ends by itself.
     Demo,
     Stop(stop::Stop),
     Status(status::Status),
@@ -200,7 +204,7 @@ fn dispatch(cli: Cli, typed: Vec<String>, output: Output) -> Result<ExitCode, Er
     }
     let is_daemon = match &cli.command {
         Command::Promptyoself(promptyoself) => promptyoself.may_run_daemon(),
-        command => matches!(command, Command::Up(_) | Command::Demo),
+        command => matches!(command, Command::Up(_)),
     };
     let _logs = (!is_daemon).then(|| logs::init_quiet(&context.environment));
     let mut runtime = match is_daemon {

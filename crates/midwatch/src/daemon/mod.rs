@@ -16,6 +16,7 @@ pub(crate) mod tcp_sockets;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agents::EnvironmentOf;
 use api::wire::Hello;
 use api::{Code, Error};
 use futures::future::{FutureExt, join, pending};
@@ -104,8 +105,9 @@ pub async fn run(
     let redactor = Arc::clone(logs.redactor());
     let config_files = config_reader::ConfigFiles::new(context, &loaded, Arc::clone(&redactor));
     let own_port = address.map(|address| address.port());
+    let environment_of = EnvironmentOf::Daemon { pid: std::process::id() };
     let surroundings = Surroundings {
-        backend: agent_backend(context, context.environment.clone(), redactor, own_port),
+        backend: agent_backend(context, environment_of, redactor, own_port),
         http_url: address.map(|address| format!("http://{address}")),
         config_reader: Some(Arc::new(config_files)),
     };

@@ -80,7 +80,7 @@ impl Engine {
         let Some(ConfiguredSecrets { keys, secrets }) = &self.secrets else {
             return Ok(Vec::new());
         };
-        let hash = |secret: &SecretRef| secrets.read(secret).map(|it| token_hash(&it));
+        let hash = |secret: &SecretRef| secrets.read(secret).ok().map(|it| token_hash(&it));
         let keys = keys.iter().filter_map(|(key, it)| Some((Purpose::Key(key), hash(it)?)));
         let agents = agents.iter().filter_map(|agent| {
             let hash = hash(agent.credential.as_ref()?)?;

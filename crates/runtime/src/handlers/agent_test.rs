@@ -40,6 +40,7 @@ impl Serve<AgentTest> for Engine {
             return Err(Error::new(Code::InvalidInput, what).hint("use a shorter one"));
         }
         let agent = self.start_test(&caller.actor, &name).await?;
+        let problems = self.backend.find_problems(agent.clone()).await;
         let server = self.backend.check_server(agent.clone()).await;
         let started_at = self.time.now();
         let attempt = Attempt {
@@ -69,6 +70,7 @@ impl Serve<AgentTest> for Engine {
             Outcome::Cancelled => Some(("cancelled", "the test was cancelled".to_owned())),
         };
         let (reason, message) = failure.unzip();
+        let warnings = test_warnings(problems, server.problems, message.as_deref());
         Ok(AgentTested {
             test: AgentTestResult {
                 agent: name.to_string(),
@@ -81,10 +83,24 @@ impl Serve<AgentTest> for Engine {
                     input: usage.input_tokens,
                     output: usage.output_tokens,
                 }),
-                server,
+                server: server.facts,
+                warnings,
             },
         })
     }
+}
+
+/// What was seen before the prompt, beside how the prompt ended. A failure is not told twice, and what the server says does
+/// not contradict a prompt that worked.
+fn test_warnings(local: Vec<String>, server: Vec<String>, failure: Option<&str>) -> Vec<String> {
+    let server = server.into_iter().map(|problem| match failure {
+        None => format!("{problem}; the prompt worked all the same"),
+        Some(_) => problem,
+    });
+    let mut warnings: Vec<String> = local.into_iter().chain(server).collect();
+    warnings.retain(|warning| failure != Some(warning));
+    warnings.dedup();
+    warnings
 }
 
 impl Engine {
@@ -168,5 +184,23 @@ impl Engine {
             () = self.authority.wait_until_frozen() => stop.cancel(),
         }
         result.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_neither_contradict_nor_repeat_the_outcome() {
+        let (missing, refused) = ("no variable `KEY`", "http://x refused the connection");
+        let found = |failure| test_warnings(vec![missing.into()], vec![refused.into()], failure);
+        let contradicted = format!("{refused}; the prompt worked all the same");
+        assert_eq!(found(None), [missing, &contradicted]);
+        assert_eq!(found(Some(refused)), [missing]);
+        assert_eq!(found(Some(missing)), [refused]);
+        assert_eq!(found(Some("it failed")), [missing, refused]);
+        let both = test_warnings(vec![missing.into()], vec![missing.into()], Some("it failed"));
+        assert_eq!(both, [missing]);
     }
 }

@@ -1,27 +1,49 @@
 //! Adds, edits, removes, shows and lists agents.
 
+use agents::{ServerCheck, supports};
 use api::{
     AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
     AgentSettings, AgentShow, AgentShown, Agents, ApiRequest, Code, Error, Serve,
 };
 use kernel::agent::{self, Agent, AgentName, Command, PriceChange, Refusal};
-use kernel::backend::{Backend, SecretRef, Settings, Tier};
+use kernel::backend::{Backend, BackendKind, SecretRef, Settings, Tier};
 use kernel::money::{InvalidMoney, Money, Price};
 use kernel::{EventBody, Noun};
 
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::ids::agent_name;
+use crate::commit::rows::row_key;
 use crate::engine::Engine;
 use crate::errors::{self, ToError};
 use crate::pages::{self, Order, PageRequest};
 use crate::timestamps::rfc3339;
 use crate::wire::containment;
 
+/// Where to look at an agent.
+#[derive(Clone, Copy, Debug)]
+enum Look {
+    Here,
+    AlsoAtServer,
+}
+
+impl From<bool> for Look {
+    fn from(also_at_server: bool) -> Look {
+        if also_at_server { Look::AlsoAtServer } else { Look::Here }
+    }
+}
+
+/// What was seen of an agent.
+#[derive(Debug, Default)]
+struct Looked {
+    server: Vec<String>,
+    warnings: Vec<String>,
+}
+
 impl Serve<AgentAdd> for Engine {
     async fn serve(&self, caller: &Caller, add: AgentAdd) -> Result<AgentAdded, Error> {
         let name = agent_name(&add.name)?;
-        let kind = add.backend.parse().map_err(errors::invalid)?;
+        let kind = available_backend(&add.backend)?;
         // There is nothing to remove.
         let credential = add.settings.credential.clone().map(parse_secret).transpose()?;
         let allow_private = add.settings.allow_private.filter(|is_allowed| *is_allowed);
@@ -40,28 +62,31 @@ impl Serve<AgentAdd> for Engine {
         };
         let register = Command::Register(register);
         let response = self.change_agent::<AgentAdd>(caller, &name, register, |before, after| {
-            let (agent, server) = (wire(existing(after)?), Vec::new());
-            Ok(AgentAdded { agent, created: before != after, server })
+            let agent = wire(existing(after)?);
+            Ok(AgentAdded { agent, created: before != after, server: vec![], warnings: vec![] })
         });
         let added = response.await?;
-        match add.look && !caller.is_replayed() {
-            // The agent is added even if its server does not respond.
-            true => Ok(AgentAdded { server: self.check_server(&name).await?, ..added }),
-            false => Ok(added),
-        }
+        // The agent is added even if it cannot work yet.
+        let Looked { server, warnings } =
+            self.look_at_agent(caller, &name, add.look.into()).await?;
+        Ok(AgentAdded { server, warnings, ..added })
     }
 }
 
 impl Serve<AgentEdit> for Engine {
     async fn serve(&self, caller: &Caller, edit: AgentEdit) -> Result<AgentEdited, Error> {
         let name = agent_name(&edit.name)?;
-        let kind = edit.backend.map(|kind| kind.parse()).transpose().map_err(errors::invalid)?;
+        let kind = edit.backend.as_deref().map(available_backend).transpose()?;
         let change = agent::Change { kind, ..parse(edit.settings)? };
-        self.change_agent::<AgentEdit>(caller, &name, Command::Change(change), |before, after| {
+        let change = Command::Change(change);
+        let response = self.change_agent::<AgentEdit>(caller, &name, change, |before, after| {
             let agent = wire(existing(after)?);
-            Ok(AgentEdited { agent, changed: before != after })
-        })
-        .await
+            Ok(AgentEdited { agent, changed: before != after, server: vec![], warnings: vec![] })
+        });
+        let edited = response.await?;
+        let Looked { server, warnings } =
+            self.look_at_agent(caller, &name, edit.look.into()).await?;
+        Ok(AgentEdited { server, warnings, ..edited })
     }
 }
 
@@ -110,12 +135,34 @@ impl Serve<AgentList> for Engine {
 }
 
 impl Engine {
-    async fn check_server(&self, name: &AgentName) -> Result<Vec<String>, Error> {
-        let rows = self.transactions.load(&[(Noun::Agent, name.to_string())]).await?;
-        match rows.get::<Agent>(name) {
-            Some(agent) => Ok(self.backend.check_server(agent.clone()).await),
-            None => Ok(Vec::new()),
-        }
+    /// What can be seen of an agent without prompting it. The response to a repeated request says nothing of it.
+    async fn look_at_agent(
+        &self,
+        caller: &Caller,
+        name: &AgentName,
+        look: Look,
+    ) -> Result<Looked, Error> {
+        let rows = self.transactions.load(&[row_key::<Agent>(name)]).await?;
+        let Some(agent) = rows.get::<Agent>(name).filter(|_| !caller.is_replayed()) else {
+            return Ok(Looked::default());
+        };
+        let mut warnings = self.backend.find_problems(agent.clone()).await;
+        let ServerCheck { facts, problems } = match look {
+            Look::AlsoAtServer => self.backend.check_server(agent.clone()).await,
+            Look::Here => ServerCheck::default(),
+        };
+        warnings.extend(problems);
+        // A secret that cannot be read is found by both.
+        warnings.dedup();
+        Ok(Looked { server: facts, warnings })
+    }
+
+    /// Why runs of an agent would fail now, for a request about its schedules.
+    pub(super) async fn warnings_about(&self, name: &AgentName) -> Result<Vec<String>, Error> {
+        let rows = self.transactions.load(&[row_key::<Agent>(name)]).await?;
+        let Some(agent) = rows.get::<Agent>(name) else { return Ok(Vec::new()) };
+        let problems = self.backend.find_problems(agent.clone()).await;
+        Ok(problems.iter().map(|problem| format!("agent `{name}`: {problem}")).collect())
     }
 
     async fn change_agent<R: ApiRequest>(
@@ -200,6 +247,15 @@ fn parse(settings: AgentSettings) -> Result<agent::Change, Error> {
 
 fn parse_secret(text: String) -> Result<SecretRef, Error> {
     text.parse().map_err(errors::invalid)
+}
+
+/// A kind of backend that can be prompted. Another would be registered as if it worked.
+fn available_backend(name: &str) -> Result<BackendKind, Error> {
+    let kind = name.parse().map_err(errors::invalid)?;
+    match supports(kind) {
+        true => Ok(kind),
+        false => Err(errors::unavailable(kind)),
+    }
 }
 
 /// The agent of a command that the kernel has accepted.

@@ -52,7 +52,8 @@ impl Engine {
         runs.sort_unstable();
         runs.dedup();
         let keys: Vec<_> = runs.iter().map(row_key::<Run>).collect();
-        let rows = self.transactions.load(&keys).await?;
+        // A reader is woken before the cache has the new run, but not before the store has it.
+        let rows = self.transactions.load_stored(&keys).await?;
         let schedules: BTreeMap<&str, String> = runs
             .iter()
             .filter_map(|id| Some((id.as_str(), rows.get::<Run>(id)?.schedule.to_string())))

@@ -107,7 +107,7 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
         | Request::PolicyReplay(PolicyReplay { since: _, rules: _, posture: _ }) => Vec::new(),
 
         Request::AgentAdd(AgentAdd { name, backend: _, settings: _, look: _ })
-        | Request::AgentEdit(AgentEdit { name, backend: _, settings: _ })
+        | Request::AgentEdit(AgentEdit { name, backend: _, settings: _, look: _ })
         | Request::AgentShow(AgentShow { name })
         | Request::AgentRemove(AgentRemove { name })
         | Request::AgentTest(AgentTest { name, prompt: _ })

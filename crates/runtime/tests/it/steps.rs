@@ -57,7 +57,7 @@ pub(crate) fn of_tier(tier: u8, agent: AgentAdd) -> AgentAdd {
 
 /// Changes the settings of the agent.
 pub(crate) fn edit_settings(name: &str, settings: AgentSettings) -> AgentEdit {
-    AgentEdit { name: name.to_owned(), backend: None, settings }
+    AgentEdit { name: name.to_owned(), settings, ..AgentEdit::default() }
 }
 
 /// A world with `ada`, whose runs may be repeated, and `smith`, whose runs must not.

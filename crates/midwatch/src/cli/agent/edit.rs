@@ -6,12 +6,16 @@ use api::{AgentEdit, AgentSettings, Error};
 use clap::Args;
 
 use super::settings::Settings;
-use super::summary;
+use super::{show_warnings, summary};
 use crate::access::send;
 use crate::context::Context;
 
+const WARNINGS: &str = "\
+As `midwatch agent add` does, it warns about what would keep the agent from working now.";
+
 /// Change an agent; omitted settings keep their value
 #[derive(Debug, Args)]
+#[command(after_help = WARNINGS)]
 pub(in crate::cli) struct Edit {
     /// The name of the agent
     name: String,
@@ -35,11 +39,14 @@ pub(super) async fn run(context: &Context, edit: Edit) -> Result<ExitCode, Error
     let answer = send(context, edit.into_request()).await?;
     context.output.show(&answer, |answer| {
         let (name, summary) = (&answer.agent.name, summary(&answer.agent));
-        match answer.changed {
+        let line = match answer.changed {
             true => format!("agent `{name}` changed ({summary})"),
             false => format!("agent `{name}`: nothing to change ({summary})"),
-        }
+        };
+        let server = answer.server.iter().map(|finding| format!("server: {finding}"));
+        [line].into_iter().chain(server).collect::<Vec<_>>().join("\n")
     });
+    show_warnings(context, &answer.agent.name, &answer.warnings);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -55,6 +62,6 @@ impl Edit {
         if self.no_credential {
             settings.credential = Some(String::new());
         }
-        AgentEdit { name: self.name, backend: self.backend, settings }
+        AgentEdit { name: self.name, backend: self.backend, settings, look: true }
     }
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use api::{Agent, Error};
 use clap::Subcommand;
 
+use super::support::render::warnings;
 use crate::cli::support::shell::shell_line;
 use crate::context::Context;
 
@@ -34,6 +35,14 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
         Command::Show(show) => show::run(context, show).await,
         Command::Test(test) => test::run(context, test).await,
         Command::Remove(remove) => remove::run(context, remove).await,
+    }
+}
+
+/// Prints why prompts to an agent would fail now. The agent is registered all the same.
+fn show_warnings(context: &Context, name: &str, found: &[String]) {
+    if !found.is_empty() {
+        let again = format!(" hint: `midwatch agent test {name}` tries it with a real prompt");
+        context.output.remark(&format!("{}\n{again}", warnings(found)));
     }
 }
 

@@ -7,11 +7,11 @@ use crate::cli::support::value_parsers::{absolute_path, seconds, tier};
 
 #[derive(Debug, Args)]
 pub(super) struct Settings {
-    /// The address of its server (letta, openai, anthropic, webhook, mcp)
+    /// The address of its server (letta, webhook)
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The model to use (openai, anthropic)
-    #[arg(long, value_name = "NAME")]
+    /// The model to use. No available backend takes one.
+    #[arg(long, value_name = "NAME", hide = true)]
     model: Option<String>,
     /// The agent's id on its own server (letta)
     #[arg(long, value_name = "ID")]
@@ -62,7 +62,7 @@ pub(super) struct Settings {
     /// The price of each attempt, whatever it uses
     #[arg(long, value_name = "AMOUNT", allow_hyphen_values = true)]
     price_run: Option<String>,
-    /// The program and its arguments (command, mcp)
+    /// The program and its arguments (command)
     #[arg(last = true, value_name = "ARGV")]
     argv: Vec<String>,
 }

@@ -9,6 +9,7 @@ pub(super) mod narrate;
 pub(super) mod page;
 pub(super) mod render;
 pub(super) mod restore_store;
+pub(super) mod sentence;
 pub(super) mod shell;
 pub(super) mod short_id;
 pub(super) mod staged_database;

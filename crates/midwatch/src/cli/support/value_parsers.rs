@@ -18,10 +18,11 @@ pub(in crate::cli) fn tier(text: &str) -> Result<u8, &'static str> {
     text.parse().map_err(|_| "a tier is 0 (read-only), 1 (local write) or 2 (external)")
 }
 
-/// An absolute path. Empty text stays empty: it clears the setting.
+/// An absolute path. Empty text stays empty: it clears the setting. A `~` that the shell left is not the name of a
+/// directory here; the engine refuses it.
 pub(in crate::cli) fn absolute_path(text: &str) -> Result<String, String> {
-    if text.is_empty() {
-        return Ok(String::new());
+    if text.is_empty() || text.starts_with('~') {
+        return Ok(text.to_owned());
     }
     let path = std::path::absolute(text).map_err(|error| error.to_string())?;
     path.into_os_string().into_string().map_err(|_| "the path is not UTF-8".to_owned())

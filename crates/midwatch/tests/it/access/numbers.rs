@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::duplicate_keys::send_request;
 use crate::support::mcp_http::http_daemon;
-use crate::support::mcp_stdio::Client;
+use crate::support::mcp_stdio::{Client, answer_of};
 use crate::support::world::World;
 
 /// Numbers, and the form in which each is stored.
@@ -139,7 +139,7 @@ fn numbers_in_arguments_of_mcp_tools_have_one_form_over_stdio() {
     let world = World::with_agent("echo");
     let _daemon = world.up();
     let mut client = Client::modern(&world, &["--toolsets", "core,schedule"]);
-    check_mcp(&world, |tool, arguments| client.tool(tool, arguments)["structuredContent"].clone());
+    check_mcp(&world, |tool, arguments| answer_of(&client.tool(tool, arguments)));
 }
 
 #[test]

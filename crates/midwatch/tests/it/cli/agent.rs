@@ -13,17 +13,17 @@ fn agents_are_added_edited_shown_and_removed() {
     let letta =
         ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-1", "--url", url];
     let hook = "https://example.org/hook";
-    let ollama = "http://localhost:11434/v1";
+    let other = "https://example.org/other";
     transcript
         .both(&["agent", "list"])
         .run(&letta)
         .run(&letta)
         .run(&["--json", "agent", "add", "bob", "--backend", "command", "--", "echo", "a b"])
         .run(&["--json", "agent", "add", "bob", "--backend", "command", "--", "echo", "a b"])
-        .run(&["agent", "add", "cleo", "--backend", "openai", "--model", "m", "--url", ollama])
+        .run(&["agent", "add", "cleo", "--backend", "webhook", "--url", other])
         .run(&["agent", "add", "dora", "--backend", "webhook", "--url", hook, "--tier", "1"])
         .run(&["agent", "add", "eve", "--backend", "builtin", "--credential", "env:EVE_KEY"])
-        .run(&["agent", "add", "fay", "--backend", "mcp", "--", "server", "--stdio"])
+        .run(&["agent", "add", "fay", "--backend", "command", "--tier", "2", "--", "cat", "-u"])
         .both(&["agent", "list"])
         .both(&["agent", "show", "ada"])
         .both(&["agent", "show", "bob"])
@@ -59,12 +59,18 @@ fn agent_remove_names_the_schedules_of_the_agent() {
 
 #[test]
 fn flags_of_a_command_agent_are_stored_and_validated() {
-    let world = World::new();
+    let mut world = World::new();
+    world.set("CODEX_API_KEY", "a key");
+    world.set("SSL_CERT_FILE", "a file");
+    let [work, script] = ["work", "answers.toml"].map(|name| world.root().join(name));
+    std::fs::create_dir(&work).unwrap();
+    std::fs::write(&script, "[[answer]]\n").unwrap();
+    let [work, script] = [&work, &script].map(|path| path.to_str().unwrap());
     drop(world.up());
     let mut transcript = Transcript::new(&world);
-    let codex = ["agent", "add", "codex", "--backend", "command", "--cwd", "/srv/work"];
+    let codex = ["agent", "add", "codex", "--backend", "command", "--cwd", work];
     let flags = ["--env", "CODEX_API_KEY", "--env", "SSL_CERT_FILE", "--time-limit", "1h30m"];
-    let program = ["--prompt-as", "argument", "--repeatable", "--", "codex", "exec", "{prompt}"];
+    let program = ["--prompt-as", "argument", "--repeatable", "--", "echo", "exec", "{prompt}"];
     let edit = ["agent", "edit", "codex"];
     transcript
         .run(&[&codex[..], &flags, &program].concat())
@@ -72,15 +78,15 @@ fn flags_of_a_command_agent_are_stored_and_validated() {
         .run(&[&edit[..], &["--cwd", "", "--env", "", "--not-repeatable"]].concat())
         .run(&["agent", "show", "codex"])
         .run(&[&edit[..], &["--prompt-as", "stdin"]].concat())
-        .run(&[&edit[..], &["--prompt-as", "stdin", "--", "codex", "exec", "-"]].concat())
+        .run(&[&edit[..], &["--prompt-as", "stdin", "--", "echo", "exec", "-"]].concat())
         .run(&["agent", "show", "codex"])
         .run(&[&edit[..], &["--prompt-as", "shell"]].concat())
         .run(&[&edit[..], &["--time-limit", "25h"]].concat())
         .run(&[&edit[..], &["--time-limit", "soon"]].concat())
         .run(&[&edit[..], &["--env", "TOKEN=secret"]].concat())
-        .run(&[&edit[..], &["--script", "/srv/answers.toml"]].concat())
+        .run(&[&edit[..], &["--script", script]].concat())
         .run(&[&edit[..], &["--repeatable", "--not-repeatable"]].concat())
-        .run(&["agent", "add", "demo", "--backend", "builtin", "--script", "/srv/answers.toml"])
+        .run(&["agent", "add", "demo", "--backend", "builtin", "--script", script])
         .run(&["agent", "show", "demo"])
         .run(&["agent", "list"]);
     insta::assert_snapshot!("agent_program", transcript.finish());

@@ -12,5 +12,6 @@ mod ledger;
 mod manual_commands;
 mod pagination;
 mod policy;
+mod registration;
 mod status;
 mod tables;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::access::secrets::files_with;
+use crate::support::http_stub;
 use crate::support::stand_in::{Act, StandIn, with_status};
 use crate::support::wait::wait_until;
 use crate::support::world::{World, daily};
@@ -174,29 +175,82 @@ fn agent_test_reports_server_and_response() {
 /// `agent add` and `agent test` name the kind of server, and warn if the agent uses the API of the other.
 #[test]
 fn l7_agent_add_names_the_kind_of_server() {
-    let v1 = "it is the V1 server, Letta 0.16.8";
-    let app = "it is the App Server of Letta Code 0.34.12";
+    let v1 = "the V1 server, Letta 0.16.8";
+    let app = "the App Server of Letta Code 0.34.12";
     let warning = "without approval";
-    for (server, api, expected, is_warned) in [
-        (StandIn::new([]), "rest", v1.to_owned(), false),
-        (StandIn::app_server([]), "openai", app.to_owned(), true),
-        (StandIn::new([]), "openai", format!("{v1}: it needs `--api rest`"), true),
-        (StandIn::app_server([]), "rest", format!("{app}: it needs `--api openai`"), false),
+    let (is_v1, is_app) = (format!("it is {v1}"), format!("it is {app}"));
+    let (needs_rest, needs_openai) = (
+        format!("the server is {v1}: it needs `--api rest`"),
+        format!("the server is {app}: it needs `--api openai`"),
+    );
+    for (server, api, fact, problem, is_warned) in [
+        (StandIn::new([]), "rest", Some(&is_v1), None, false),
+        (StandIn::app_server([]), "openai", Some(&is_app), None, true),
+        (StandIn::new([]), "openai", None, Some(&needs_rest), true),
+        (StandIn::app_server([]), "rest", None, Some(&needs_openai), false),
     ] {
         let world = World::new();
         let letta = ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-123"];
-        let added = world.ok(&[&letta[..], &["--url", &server.url(), "--api", api]].concat());
-        assert!(added.lines().any(|line| line == format!("server: {expected}")), "{added}");
-        assert_eq!(added.contains(warning), is_warned, "{added}");
+        let added = world.run(&[&letta[..], &["--url", &server.url(), "--api", api]].concat());
+        assert_eq!(added.code, Some(0), "{added:?}");
+        let has_line = |text: &str, line: String| text.lines().any(|it| it == line);
+        let is_told = |it: &String| has_line(&added.stdout, format!("server: {it}"));
+        assert!(fact.is_none_or(is_told), "{added:?}");
+        let is_told = |it: &String| has_line(&added.stderr, format!("warning: {it}"));
+        assert!(problem.is_none_or(is_told), "{added:?}");
+        assert_eq!(added.stdout.contains(warning), is_warned, "{added:?}");
         assert_eq!(server.asked().iter().filter(|it| it.method == "POST").count(), 0, "no prompt");
-        let tested = world.json(&["agent", "test", "ada"])["test"]["server"].clone();
-        assert_eq!(tested[0], expected, "{tested}");
+        let tested = world.run(&["--json", "agent", "test", "ada"]);
+        let told = fact.or(problem).unwrap();
+        assert!(tested.stdout.contains(told.as_str()), "{tested:?}");
     }
     // The agent is also added if no server responds.
     let world = World::new();
     let letta = ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-123"];
-    let added = world.ok(&[&letta[..], &["--url", "http://127.0.0.1:9"]].concat());
-    assert!(added.contains("agent `ada` registered") && added.contains("could not connect"));
+    let added = world.run(&[&letta[..], &["--url", "http://127.0.0.1:9"]].concat());
+    assert_eq!((added.code, added.stdout.lines().next()), (Some(0), Some(REGISTERED)), "{added:?}");
+    let warning = "warning: http://127.0.0.1:9 refused the connection; is Letta running? `--url` names another";
+    assert_eq!(added.stderr.lines().filter(|line| *line == warning).count(), 1, "{added:?}");
+}
+
+const REGISTERED: &str = "agent `ada` registered (letta, tier 1)";
+
+/// Any server that answers 200 to everything, such as that of another program.
+#[test]
+fn a_server_that_is_not_lettas_is_named_so() {
+    let (stub, _requests) =
+        http_stub::serve(std::iter::repeat(http_stub::ok("<html>hello</html>")));
+    let world = World::new();
+    let letta = ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-123"];
+    let added = world.run(&[&letta[..], &["--url", &stub]].concat());
+    assert_eq!(added.code, Some(0), "{added:?}");
+    assert!(added.stderr.contains("with something that is not Letta's API"), "{added:?}");
+    let tested = world.run(&["agent", "test", "ada"]);
+    assert_eq!(tested.code, Some(1), "{tested:?}");
+    let failed = "x failed agent `ada`: the server answered something that is not Letta's API";
+    assert!(tested.stdout.starts_with(failed), "{tested:?}");
+}
+
+/// A server that answers prompts, but describes its agents in a way of its own: the test passes, and says no other.
+#[test]
+fn a_passed_test_does_not_say_that_the_answer_is_wrong() {
+    let (list, health) = ("[]", r#"{"version": "0.16.8"}"#);
+    let answer = r#"{"messages": [{"message_type": "assistant_message", "content": "ready"}],
+        "stop_reason": {"stop_reason": "end_turn"}}"#;
+    let responses = [list, health, list, health, answer].map(http_stub::ok);
+    let (server, _requests) = http_stub::serve(responses);
+    let world = World::new();
+    let letta = ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-123"];
+    world.run(&[&letta[..], &["--url", &server]].concat());
+    let tested = world.run(&["agent", "test", "ada"]);
+    assert_eq!(tested.code, Some(0), "{tested:?}");
+    assert!(
+        tested.stdout.starts_with("agent `ada` works: it answered what is below"),
+        "{tested:?}"
+    );
+    let warning = "warning: the server answered `GET /v1/agents/agent-123` with something that is not Letta's \
+                   API; the prompt worked all the same";
+    assert!(tested.stdout.contains(warning), "{tested:?}");
 }
 
 /// The server repeats the key in responses, errors and redirects; it appears nowhere but in the requests.

@@ -5,7 +5,9 @@ use runtime::capability;
 use serde_json::{Value, json};
 
 use crate::support::approval_attack::ApprovalAttack;
-use crate::support::mcp_stdio::{Client, create_schedule, start_run, wait_for_end, wait_for_run};
+use crate::support::mcp_stdio::{
+    Client, answer_of, create_schedule, start_run, wait_for_end, wait_for_run,
+};
 use crate::support::world::World;
 
 #[test]
@@ -102,6 +104,38 @@ fn assistant_is_limited_by_policy() {
         .ok("permission_decide", json!({"tool_name": "Bash", "input": {"command": "rm -rf /"}}));
     assert_eq!(ruling["behavior"], "deny", "{ruling}");
     assert_eq!(ruling["ruling"]["verdict"], "ask", "an approval could allow it: {ruling}");
+}
+
+/// Claude Code (`--permission-prompt-tool`) refuses an answer with structured content, and one of a tool with an output
+/// schema.
+#[test]
+fn permission_decide_answers_with_one_block_of_text() {
+    let world = World::with_agent("echo");
+    let read = json!({"tool_name": "Read", "input": {"file_path": "/srv/x"}, "tool_use_id": "t"});
+    let shell = json!({"tool_name": "Bash", "input": {"command": "rm -rf /"}, "tool_use_id": "t"});
+    for mut client in [Client::legacy(&world, &[]), Client::modern(&world, &[])] {
+        let tools = client.tools();
+        let without_schema = tools.iter().filter(|tool| tool.get("outputSchema").is_none());
+        let names: Vec<&Value> = without_schema.map(|tool| &tool["name"]).collect();
+        assert_eq!(names, ["permission_decide"]);
+        for (call, is_error, expected) in [
+            (&read, false, json!({"behavior": "allow", "updatedInput": {"file_path": "/srv/x"}})),
+            (&shell, false, json!({"behavior": "deny"})),
+            // What cannot be decided is an error, which the host takes as a denial.
+            (&json!({"tool_name": "Read"}), true, json!({})),
+        ] {
+            let result = client.tool("permission_decide", call.clone());
+            let answer = answer_of(&result);
+            let block = json!({"type": "text", "text": answer.to_string()});
+            assert_eq!(result["content"], json!([block]), "{result}");
+            assert_eq!(result.get("structuredContent"), None, "{result}");
+            assert_eq!(result["isError"], is_error, "{result}");
+            for (name, value) in expected.as_object().unwrap() {
+                assert_eq!(&answer[name], value, "{result}");
+            }
+            assert_eq!(answer.get("updatedInput").is_some(), answer["behavior"] == "allow");
+        }
+    }
 }
 
 #[test]

@@ -157,3 +157,25 @@ fn timeline_tells_what_happened_in_one_order() {
     child.wait().unwrap();
     drop(daemon);
 }
+
+/// A reader that follows gets an event as soon as it is stored, and the name of its schedule with it.
+#[test]
+fn followed_timeline_names_the_schedule_of_every_run() {
+    let world = World::with_agent("ada");
+    let schedules: Vec<String> = (0..8).map(|number| format!("every-{number}")).collect();
+    for name in &schedules {
+        world.add_schedule(&["--name", name, "--every", "1s", "--agent", "ada", "--prompt", "go"]);
+    }
+    let _daemon = world.up();
+    let mut command = world.command();
+    let mut child =
+        command.args(["--json", "timeline", "--follow"]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let lines = lines.map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap());
+    let runs = lines.filter(|line| line["run_id"].is_string()).take(150);
+    let strange: Vec<serde_json::Value> =
+        runs.filter(|line| !schedules.iter().any(|name| line["about"] == name.as_str())).collect();
+    assert!(strange.is_empty(), "{strange:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

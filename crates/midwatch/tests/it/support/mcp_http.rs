@@ -6,6 +6,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
+use crate::support::mcp_stdio::answer_of;
 use crate::support::wait::TIMEOUT;
 use crate::support::world::{Daemon, World};
 
@@ -185,10 +186,10 @@ impl HttpDaemon {
         self.request("DELETE", "/mcp", &headers, "")
     }
 
-    /// Calls a tool in the modern era. Returns the structured content.
+    /// Calls a tool in the modern era. Returns the answer.
     pub(crate) fn tool(&self, name: &str, arguments: Value) -> Value {
         let message = self.modern("tools/call", call(name, arguments)).message();
-        message["result"]["structuredContent"].clone()
+        answer_of(&message["result"])
     }
 
     /// Adds a schedule of the agent `echo` that a test can treat as started by hand only.

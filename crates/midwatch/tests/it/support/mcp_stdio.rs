@@ -127,29 +127,29 @@ impl Client {
         }
     }
 
-    /// Calls a tool. Returns the result, whose text and structured content must be the same.
+    /// Calls a tool. Returns the result, whose text and structured content must be the same, if it has both.
     pub(crate) fn tool(&mut self, name: &str, arguments: Value) -> Value {
         let response = self.request("tools/call", json!({"name": name, "arguments": arguments}));
         assert!(response.get("error").is_none(), "{name}: {response}");
         let result = &response["result"];
-        let text: Value =
-            serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
-        assert_eq!(text, result["structuredContent"], "text and structured content differ");
+        if let Some(structured) = result.get("structuredContent") {
+            assert_eq!(answer_of(result), *structured, "text and structured content differ");
+        }
         result.clone()
     }
 
-    /// Calls a tool, which must succeed. Returns the structured content.
+    /// Calls a tool, which must succeed. Returns the answer.
     pub(crate) fn ok(&mut self, name: &str, arguments: Value) -> Value {
         let result = self.tool(name, arguments);
         assert_eq!(result["isError"], false, "{name}: {result}");
-        result["structuredContent"].clone()
+        answer_of(&result)
     }
 
     /// Calls a tool, which must be refused. Returns the error code.
     pub(crate) fn refused(&mut self, name: &str, arguments: Value) -> String {
         let result = self.tool(name, arguments);
         assert_eq!(result["isError"], true, "{name}: {result}");
-        result["structuredContent"]["error"]["code"].as_str().unwrap().to_owned()
+        answer_of(&result)["error"]["code"].as_str().unwrap().to_owned()
     }
 
     pub(crate) fn tools(&mut self) -> Vec<Value> {
@@ -165,6 +165,12 @@ impl Client {
         assert!(started.elapsed() < EXIT_TIMEOUT, "it exited after {:?}", started.elapsed());
         status.code().unwrap()
     }
+}
+
+/// The answer in the text of a tool's result; null if there is no text.
+pub(crate) fn answer_of(result: &Value) -> Value {
+    let text = result["content"][0]["text"].as_str();
+    text.map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
 }
 
 impl Drop for Client {

@@ -7,7 +7,7 @@ use api::{
     ScheduleEdit, ScheduleEdited, SchedulesAdded, Serve,
 };
 use calendar::NoNextSlot;
-use kernel::agent::Agent;
+use kernel::agent::{Agent, AgentName};
 use kernel::authority::Authority;
 use kernel::progress::Progress;
 use kernel::run::Cause;
@@ -59,6 +59,7 @@ impl Serve<ScheduleAdd> for Engine {
     async fn serve(&self, caller: &Caller, add: ScheduleAdd) -> Result<ScheduleAdded, Error> {
         let dry_run = add.dry_run;
         let parsed = vec![self.resolve_and_seal(define::parse_add(add)?)?];
+        let agent = parsed.first().and_then(|it| it.definition.action.agent().cloned());
         let request = AddSchedules { caller, parsed, is_dry_run: dry_run };
         let response = self.add::<ScheduleAdd>(request, |drafts, before, after| {
             let [Draft { id, warnings, tool_call, .. }] = drafts else {
@@ -74,7 +75,9 @@ impl Serve<ScheduleAdd> for Engine {
                 dry_run,
             })
         });
-        response.await
+        let mut added = response.await?;
+        added.warnings.extend(self.agent_warnings(caller, agent.as_ref()).await?);
+        Ok(added)
     }
 }
 
@@ -98,7 +101,9 @@ impl Serve<ScheduleAddAll> for Engine {
             };
             parsed.map_err(|error| in_list(index, &name, error))
         });
-        let (parsed, dry_run) = (parsed.collect::<Result<_, _>>()?, list.dry_run);
+        let (parsed, dry_run) = (parsed.collect::<Result<Vec<_>, _>>()?, list.dry_run);
+        let agents: Vec<Option<AgentName>> =
+            parsed.iter().map(|it| it.definition.action.agent().cloned()).collect();
         let request = AddSchedules { caller, parsed, is_dry_run: dry_run };
         let response = self.add::<ScheduleAddAll>(request, |drafts, before, after| {
             let mut ids: HashSet<&ScheduleId> = HashSet::new();
@@ -122,7 +127,14 @@ impl Serve<ScheduleAddAll> for Engine {
             let schedules = added.collect::<Result<_, Error>>()?;
             Ok(SchedulesAdded { schedules, dry_run })
         });
-        response.await
+        let mut added = response.await?;
+        let mut warned: HashSet<&AgentName> = HashSet::new();
+        for (schedule, agent) in added.schedules.iter_mut().zip(&agents) {
+            // The first schedule of an agent has the warnings about it.
+            let agent = agent.as_ref().filter(|agent| warned.insert(agent));
+            schedule.warnings.extend(self.agent_warnings(caller, agent).await?);
+        }
+        Ok(added)
     }
 }
 
@@ -167,11 +179,26 @@ impl Serve<ScheduleEdit> for Engine {
                 })
             },
         );
-        response.await
+        let mut edited = response.await?;
+        let agent = draft.definition.action.agent();
+        edited.warnings.extend(self.agent_warnings(caller, agent).await?);
+        Ok(edited)
     }
 }
 
 impl Engine {
+    /// Warnings about the agent of a schedule. The response to a repeated request has none.
+    async fn agent_warnings(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentName>,
+    ) -> Result<Vec<String>, Error> {
+        match agent.filter(|_| !caller.is_replayed()) {
+            Some(agent) => self.warnings_about(agent).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
     async fn add<R: ApiRequest>(
         &self,
         request: AddSchedules<'_>,
