@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn directory_of_another_user_is_no_unreachable_daemon() {
-        let path = Path::new("/home/eve/midwatch/midwatch.sock");
+        let path = Path::new("/srv/eve/midwatch.sock");
         let denied = not_connected(path, &io::ErrorKind::PermissionDenied.into());
         assert_eq!(denied.code, Code::ReadOnly);
-        assert_eq!(denied.message, "you have no access to `/home/eve/midwatch`: permission denied");
+        assert_eq!(denied.message, "you have no access to `/srv/eve`: permission denied");
         assert!(denied.hint.unwrap().contains("--data DIR"));
         let lost = not_connected(path, &io::ErrorKind::ConnectionReset.into());
         assert_eq!(lost.code, Code::Unreachable);
