@@ -133,7 +133,8 @@ fn log_of(world: &World) -> String {
 fn terminal_of_the_daemon_shows_runs_and_what_a_stop_waits_for() {
     let (world, schedule) = with_slow_agent();
     world.ok(&["agent", "add", "bob", "--backend", "command", "--", "sh", "-c", "exit 3"]);
-    let failing = world.add_daily("failing", "bob", "go");
+    let once = [&daily("failing", "bob", "go")[..], &["--attempts", "1"]].concat();
+    let failing = world.add_schedule(&once);
     let mut daemon = Terminal::start(&world, &["up"]);
     daemon.wait_for("ready: midwatch");
     assert!(daemon.text().starts_with("ready"), "{:?}", daemon.text());
