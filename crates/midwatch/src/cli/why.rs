@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use api::Error;
 use clap::Args;
 
+use super::support::sentence::for_people;
 use super::support::wrap::wrap;
 use crate::access::send;
 use crate::context::Context;
@@ -23,7 +24,7 @@ pub(super) async fn run(context: &Context, why: Why) -> Result<ExitCode, Error> 
     let answer = send(context, api::Why { id: why.schedule, at: why.at }).await?;
     let view = &context.view;
     context.output.show(&answer, |answer| {
-        let sentence = view.localize(&answer.sentence);
+        let sentence = for_people(&answer.sentence, view);
         match sentence == answer.sentence {
             true => sentence,
             false => format!("{}\ntimes are {}", wrap(&sentence, view.width, ""), view.zone_name()),

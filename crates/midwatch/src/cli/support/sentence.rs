@@ -1,7 +1,5 @@
 //! A sentence of the engine as people read it: instants as local times, long ids shortened.
 
-use calendar::parse_instant;
-
 use super::short_id::short_ids;
 use crate::view::View;
 
@@ -10,23 +8,16 @@ const LONG_IDS: [&str; 2] = ["run_", "apr_"];
 
 /// With `--utc` instants stay as they are.
 pub(in crate::cli) fn for_people(sentence: &str, view: &View) -> String {
+    let sentence = view.localize(sentence);
     let words = sentence.split(' ').map(|word| {
         let is_edge = |c: char| matches!(c, ',' | ';' | ':' | '.' | '(' | ')' | '`');
-        let core = word.trim_matches(is_edge);
-        match shown(core, view) {
-            Some(shown) => word.replacen(core, &shown, 1),
-            None => word.to_owned(),
+        let id = word.trim_matches(is_edge);
+        match LONG_IDS.iter().any(|prefix| id.starts_with(prefix)) {
+            true => word.replacen(id, &short_ids(std::iter::once(id)).concat(), 1),
+            false => word.to_owned(),
         }
     });
     words.collect::<Vec<_>>().join(" ")
-}
-
-fn shown(word: &str, view: &View) -> Option<String> {
-    if LONG_IDS.iter().any(|prefix| word.starts_with(prefix)) {
-        return short_ids(std::iter::once(word)).pop();
-    }
-    let is_instant = word.ends_with('Z') && parse_instant(word, None).is_ok();
-    is_instant.then(|| view.time(word))
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ fn at_a_terminal_a_person_approves_and_ctrl_c_ends_the_demo() {
     terminal.wait_for("Now type, in another terminal");
     terminal.wait_for("midwatch status");
     check_order(
-        &terminal.text,
+        terminal.text(),
         &[
             "deploy: run waits for approval",
             "approved deploy: its run starts now",
@@ -107,11 +107,11 @@ fn at_a_terminal_a_person_approves_and_ctrl_c_ends_the_demo() {
             "report: run interrupted, outcome unknown",
         ],
     );
-    assert!(!terminal.text.contains("still waits for approval"));
+    assert!(!terminal.text().contains("still waits for approval"));
     assert_ne!(left_files(&world), 0, "it goes on until ctrl-c");
-    terminal.press_ctrl_c();
+    terminal.press("\x03");
     terminal.wait_for("the demo has ended; its daemon is stopped and");
-    assert_eq!(terminal.wait().0, Some(0));
+    assert_eq!(terminal.wait(), Some(0));
     assert_eq!(left_files(&world), 0, "the demo left files behind");
 }
 
@@ -123,11 +123,10 @@ fn at_a_terminal_a_person_may_refuse_and_end_it_early() {
     terminal.wait_for("approve exactly this? [y/N] ");
     terminal.press("n\r");
     terminal.wait_for("It was not approved");
-    terminal.press_ctrl_c();
+    terminal.press("\x03");
     terminal.wait_for("the demo has ended; its daemon is stopped and");
-    let (code, text) = terminal.wait();
-    assert_eq!(code, Some(0), "{text}");
-    assert!(!text.contains("deploy: run started"));
+    assert_eq!(terminal.wait(), Some(0));
+    assert!(!terminal.text().contains("deploy: run started"));
     assert_eq!(left_files(&world), 0, "the demo left files behind");
 }
 

@@ -8,7 +8,6 @@ mod errors;
 mod global_flags;
 mod help;
 mod idempotency;
-mod interrupt;
 mod ledger;
 mod manual_commands;
 mod pagination;

@@ -133,20 +133,21 @@ fn log_of(world: &World) -> String {
 fn terminal_of_the_daemon_shows_runs_and_what_a_stop_waits_for() {
     let (world, schedule) = with_slow_agent();
     world.ok(&["agent", "add", "bob", "--backend", "command", "--", "sh", "-c", "exit 3"]);
-    let failing = world.add_daily("failing", "bob", "go");
+    let once = [&daily("failing", "bob", "go")[..], &["--attempts", "1"]].concat();
+    let failing = world.add_schedule(&once);
     let mut daemon = Terminal::start(&world, &["up"]);
     daemon.wait_for("ready: midwatch");
-    assert!(daemon.text.starts_with("ready"), "{:?}", daemon.text);
+    assert!(daemon.text().starts_with("ready"), "{:?}", daemon.text());
     world.start_run(&failing);
     daemon.wait_for("  failing started");
     daemon.wait_for("x failed failing: ");
     world.start_run(&schedule);
     wait_until_begun(&world);
     daemon.wait_for("  nightly started");
-    daemon.press_ctrl_c();
+    daemon.press("\x03");
     daemon.wait_for("waiting for 1 run (nightly, started ");
     daemon.wait_for("; ctrl-c again stops it now");
-    daemon.press_ctrl_c();
+    daemon.press("\x03");
     daemon.wait_for("cut off nightly (unknown): `midwatch run show run_");
     wait_until(|| world.count_events("watch.stopped") == 1);
 }
@@ -160,9 +161,9 @@ fn ctrl_c_says_what_goes_on() {
     wait_until_begun(&world);
     let mut watch = Terminal::start(&world, &["run", "watch", &run]);
     watch.wait_for("running");
-    watch.press_ctrl_c();
-    let (code, text) = watch.wait();
-    assert_eq!(code, Some(130), "{text}");
+    watch.press("\x03");
+    assert_eq!(watch.wait(), Some(130), "{}", watch.text());
+    let text = watch.text();
     let expected = format!(
         "the run goes on without you: `midwatch run watch {run}` follows it again, `midwatch run cancel {run}` \
          stops it"
@@ -189,9 +190,9 @@ fn ctrl_c_says_what_goes_on() {
             let pid = fs::read_to_string(world.root().join("work.begun")).unwrap();
             (!pid.trim().is_empty()).then(|| pid.trim().to_owned())
         });
-        test.press_ctrl_c();
-        let (code, text) = test.wait();
-        assert_eq!(code, Some(130), "{text}");
+        test.press("\x03");
+        assert_eq!(test.wait(), Some(130), "{}", test.text());
+        let text = test.text();
         assert!(text.contains(expected), "{text}");
         if has_daemon {
             assert!(fs::exists(format!("/proc/{pid}")).unwrap(), "the program has ended");

@@ -1,4 +1,4 @@
-//! A command in a terminal of its own, as a person runs it.
+//! A command in a terminal of its own, made by `script`, as a person runs it.
 
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
@@ -8,11 +8,11 @@ use std::thread;
 use crate::support::wait::{wait_for, wait_until};
 use crate::support::world::{PROGRAM, World};
 
+#[derive(Debug)]
 pub(crate) struct Terminal {
     child: Child,
     printed: Receiver<String>,
-    /// What it has shown so far, as far as it was waited for.
-    pub(crate) text: String,
+    text: String,
 }
 
 impl Terminal {
@@ -35,31 +35,32 @@ impl Terminal {
 
     /// Runs a command to its end, which must be a success. Returns what it has shown.
     pub(crate) fn run(world: &World, arguments: &[&str]) -> String {
-        let (code, text) = Terminal::start(world, arguments).wait();
-        assert_eq!(code, Some(0), "{arguments:?}: {text}");
-        text
+        let mut terminal = Terminal::start(world, arguments);
+        let code = terminal.wait();
+        assert_eq!(code, Some(0), "{arguments:?}: {}", terminal.text());
+        std::mem::take(&mut terminal.text)
+    }
+
+    /// Everything that was shown so far.
+    pub(crate) fn text(&mut self) -> &str {
+        self.text.extend(self.printed.try_iter());
+        &self.text
     }
 
     pub(crate) fn wait_for(&mut self, expected: &str) {
-        wait_until(|| {
-            self.text.extend(self.printed.try_iter());
-            self.text.contains(expected)
-        });
+        wait_until(|| self.text().contains(expected));
     }
 
-    /// Waits until the command ends. Returns its exit code and all that it has shown.
-    pub(crate) fn wait(mut self) -> (Option<i32>, String) {
-        let status = wait_for(|| self.child.try_wait().unwrap());
-        self.text.extend(self.printed.iter());
-        (status.code(), std::mem::take(&mut self.text))
-    }
-
-    pub(crate) fn press_ctrl_c(&mut self) {
-        self.press("\x03");
-    }
-
+    /// Presses keys; `\x03` is ctrl-c.
     pub(crate) fn press(&mut self, keys: &str) {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until the command has ended and all that it has shown was read. Returns its exit code.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        let status = wait_for(|| self.child.try_wait().unwrap());
+        self.text.extend(self.printed.iter());
+        status.code()
     }
 }
 
@@ -74,6 +75,5 @@ impl Drop for Terminal {
 fn command_line(arguments: &[&str]) -> String {
     let quoted = |word: &&str| format!("'{}'", word.replace('\'', r"'\''"));
     let words: Vec<String> = [&[PROGRAM], arguments].concat().iter().map(quoted).collect();
-    // The shell would have an exit code of its own after ctrl-c.
     format!("exec {}", words.join(" "))
 }
