@@ -41,7 +41,8 @@ struct Stopped {
 
 pub(super) async fn run(context: &Context, stop: Stop) -> Result<ExitCode, Error> {
     let Stop { now } = stop;
-    let Some(stopping) = send_to_daemon(context, DaemonStop { now, wait: false }).await? else {
+    // With `--now` one request does it all: a second one could come after the end.
+    let Some(stopping) = send_to_daemon(context, DaemonStop { now, wait: now }).await? else {
         let none = Stopped { was_running: false, pid: None, waited_for: vec![], cut_off: vec![] };
         let data = context.directory.path().display();
         context.output.show(&none, |_| format!("no daemon is running in {data}"));
@@ -50,15 +51,9 @@ pub(super) async fn run(context: &Context, stop: Stop) -> Result<ExitCode, Error
     if !stopping.running.is_empty() && !now {
         context.output.show_text(&render_waiting(&stopping, context));
     }
-    // A daemon that ends before it answers has cut off nothing that it could name.
-    let cut_off = match send_to_daemon(context, DaemonStop { now, wait: true }).await {
-        Ok(Some(drained)) => drained.cut_off,
-        Ok(None) => Vec::new(),
-        Err(lost) if lost.code == Code::Unreachable => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    wait_for_end(&context.directory, stopping.pid).await?;
-    let DaemonStopping { pid, running: waited_for, .. } = stopping;
+    let DaemonStopping { pid, running: waited_for, cut_off, .. } = stopping;
+    let cut_off = if now { cut_off } else { wait_for_runs(context).await? };
+    wait_for_end(&context.directory, pid).await?;
     let stopped = Stopped { was_running: true, pid: Some(pid), waited_for, cut_off };
     context.output.show(&stopped, |stopped| {
         let mut lines = describe_cut_off(&stopped.cut_off);
@@ -66,6 +61,16 @@ pub(super) async fn run(context: &Context, stop: Stop) -> Result<ExitCode, Error
         lines.join("\n")
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until the daemon executes no run any more. Returns those that it cut off. A daemon that ends before it answers has
+/// cut off nothing that it could name.
+async fn wait_for_runs(context: &Context) -> Result<Vec<Run>, Error> {
+    match send_to_daemon(context, DaemonStop { now: false, wait: true }).await {
+        Ok(drained) => Ok(drained.map(|drained| drained.cut_off).unwrap_or_default()),
+        Err(lost) if lost.code == Code::Unreachable => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 fn render_waiting(stopping: &DaemonStopping, context: &Context) -> String {

@@ -16,7 +16,14 @@ const CALLS_MAX: usize = 40;
 fn mistake(client: &mut Client, shown: &mut String, name: &str, arguments: Value) -> Value {
     let result = client.tool(name, arguments.clone());
     assert_eq!(result["isError"], true, "{name} {arguments}: {result}");
-    let error = result["structuredContent"]["error"].clone();
+    // `permission_decide` answers with one block of text, which is the same document.
+    let document = match &result["structuredContent"] {
+        Value::Null => {
+            serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+        }
+        structured => structured.clone(),
+    };
+    let error = document["error"].clone();
     let text = |field: &str| error[field].as_str().unwrap_or_default().to_owned();
     let (message, hint) = (text("message"), text("hint"));
     assert!(!hint.is_empty(), "{name} {arguments}: {error}");

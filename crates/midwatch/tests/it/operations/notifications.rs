@@ -158,7 +158,7 @@ fn write_config(world: &World, command: &Value) {
 fn channels_are_tested_listed_and_reloaded() {
     let world = World::with_agent("ada");
     assert!(world.ok(&["notice", "list"]).contains("no channel is configured"));
-    assert!(world.run(&["doctor"]).stdout.contains("none: no one is told when a run fails"));
+    assert!(world.run(&["doctor"]).stdout.contains("none: no one is notified when a run fails"));
     world.refused(&["notice", "test"], "not_now", 4);
 
     let (file, listens) = (world.root().join("notices"), world.root().join("listens"));
