@@ -98,9 +98,48 @@ pub(super) fn ancestry_of(pid: i32) -> Ancestry {
     let ancestry = (0..ATTEMPTS_MAX).find_map(|_| walk_up(pid, ours)).unwrap_or(Ancestry::Unknown);
     match ancestry {
         // An earlier daemon or `agent test` may have started it: its parents are gone, but not its mark.
-        Ancestry::External if has_mark(pid) == Some(true) => Ancestry::Unknown,
+        Ancestry::External if has_mark(pid) == Some(true) && !marked_itself(pid, ours) => {
+            Ancestry::Unknown
+        }
         ancestry => ancestry,
     }
+}
+
+/// Whether a process with the mark got it from its own program, as the processes of a browser do that have their sandbox
+/// below them: it descends, through processes of the same program, from one without the mark.
+///
+/// A process of a run has the mark from its start, and so has its parent, unless another process adopted it. Only ancestors of
+/// the daemon that started it can do that, so one of ours proves nothing.
+fn marked_itself(pid: i32, ours: i32) -> bool {
+    let program = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let Some(own_program) = program(pid) else { return false };
+    let mut child = pid;
+    for _ in 0..DEPTH_MAX {
+        let Some(parent) = parent_of(child).filter(|parent| 1 < *parent) else { return false };
+        if program(parent).as_ref() != Some(&own_program) {
+            return false;
+        }
+        match has_mark(parent) {
+            Some(false) => return !is_ancestor(parent, ours),
+            Some(true) => child = parent,
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Whether a process is an ancestor of another, as far as that can be read.
+fn is_ancestor(ancestor: i32, pid: i32) -> bool {
+    let mut child = pid;
+    for _ in 0..DEPTH_MAX {
+        match parent_of(child) {
+            Some(parent) if parent == ancestor => return true,
+            Some(parent) if 1 < parent => child = parent,
+            Some(_) => return false,
+            None => return true,
+        }
+    }
+    true
 }
 
 /// The process id behind a pidfd, unless that process has been reaped.

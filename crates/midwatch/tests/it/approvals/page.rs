@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::mcp_http::{HttpDaemon, Reply};
 use crate::support::wait::wait_for;
-use crate::support::world::World;
+use crate::support::world::{Outcome, World};
 
 const PROMPT: &str = "<script>alert(1)</script> pay \u{202e}txt.exe & \"go\"";
 
@@ -112,6 +112,36 @@ fn p3_person_approves_in_a_browser_after_a_daemon_crash() {
     let again = pending.form(&fields);
     assert!(again.body.contains("was already consumed"), "{again:?}");
     world.verified();
+}
+
+/// Sends the form after it has given up new privileges, as the sandbox of a browser does; with `fork` in a child.
+const BROWSER: &str = r#"
+import ctypes, http.client, os, sys
+address, path, token, how = sys.argv[1:]
+child = os.fork() if how == "fork" else 0
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+assert ctypes.CDLL(None).prctl(38, 1, 0, 0, 0) == 0
+connection = http.client.HTTPConnection(address)
+form = {"Origin": "http://" + address, "Content-Type": "application/x-www-form-urlencoded"}
+connection.request("POST", path, "token=" + token, form)
+print(connection.getresponse().status)
+"#;
+
+/// Programs of runs cannot gain privileges from their start on; a process of a browser has a parent of the same program that
+/// can.
+#[test]
+fn browser_with_a_sandbox_of_its_own_is_not_taken_for_a_run() {
+    let mut world = World::new();
+    let pending = request_approval(&mut world);
+    let (address, token) = (&pending.daemon.address, &pending.daemon.token);
+    let path = format!("/approvals/{}", pending.approval);
+    for (how, status) in [("fork", "200"), ("alone", "403")] {
+        let mut browser = world.wrapped("python3");
+        let browser = browser.args(["-c", BROWSER, address, &path, token, how]);
+        let outcome = Outcome::from(browser.output().unwrap());
+        assert_eq!(outcome.stdout.trim(), status, "{how}: {outcome:?}");
+    }
 }
 
 #[test]
