@@ -144,7 +144,8 @@ fn parse(url: &str) -> Result<Config, InvalidTarget> {
         return Err(invalid("the store's URL must start with `postgres://`"));
     }
     let config = Config::from_str(url).map_err(|_| invalid("the store's URL is invalid"))?;
-    if config.get_password().is_some() {
+    // An encoded colon makes a password part of the user's name.
+    if config.get_password().is_some() || config.get_user().is_some_and(|it| it.contains(':')) {
         return Err(InvalidTarget {
             message: "the store's URL must not contain a password".into(),
             hint: "give `store.password` as `env:NAME` or `file:/absolute/path`",
@@ -262,6 +263,9 @@ mod tests {
         check("postgresql://ada@localhost/watch", Ok(SslMode::Prefer));
         check("postgres://ada@%2Fvar%2Frun/watch", Ok(SslMode::Prefer));
         check("postgres://ada:hunter2@localhost/watch", Err("must not contain a password"));
+        check("postgres://ada:hun/ter2@localhost/watch", Err("must not contain a password"));
+        check("postgres://ada%3Ahunter2@localhost/watch", Err("must not contain a password"));
+        check("postgres://localhost/watch?password=hunter2", Err("must not contain a password"));
         check("postgres://ada@localhost", Err("a host and a database"));
         check("postgres:///watch", Err("a host and a database"));
         check("postgres://ada@localhost:many/watch", Err("is invalid"));
