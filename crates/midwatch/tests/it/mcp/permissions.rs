@@ -76,13 +76,17 @@ fn nothing_that_a_model_reads_contains_a_command_that_approves() {
         for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
             read.push((method.to_owned(), client.request(method, json!({}))));
         }
-        // Every tool that can be called with what this run has, also those that it refuses.
+        // Every tool that only reads, and the one that calls a human.
         let arguments = json!({
             "run_id": run, "schedule_id": id, "approval_id": approval, "id": approval, "agent": "hook", "name": "hook",
             "about": approval, "wait_ms": 1, "timeout_ms": 1, "at": "2030-01-01T00:00:00Z",
         });
         for tool in client.tools() {
             let name = tool["name"].as_str().unwrap().to_owned();
+            let only_reads = tool["annotations"]["readOnlyHint"] == true;
+            if !only_reads && name != "approval_call_human" {
+                continue;
+            }
             let known = tool["inputSchema"]["properties"].as_object().cloned().unwrap_or_default();
             let given = arguments.as_object().unwrap().iter();
             let given: serde_json::Map<String, Value> = given
