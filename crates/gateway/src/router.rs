@@ -16,7 +16,7 @@ use mcp::{Endpoint, ServerHandler};
 use crate::authenticate::{CallerGate, require_token};
 use crate::origin::require_own_host_and_origin;
 use crate::rejection::Rejection;
-use crate::{approval, mcp_route, page};
+use crate::{approval, mcp_route, metrics_route, page};
 
 /// All routes. `port` is the one this server listens on.
 pub(crate) fn router<S: ServerHandler>(
@@ -26,7 +26,8 @@ pub(crate) fn router<S: ServerHandler>(
 ) -> Router {
     let with_token =
         routes_with_token(endpoint).layer(from_fn_with_state(Arc::clone(&gate), require_token));
-    routes_without_token(gate)
+    routes_without_token(Arc::clone(&gate))
+        .merge(metrics_route::routes(gate))
         .merge(with_token)
         .layer(from_fn_with_state(port, require_own_host_and_origin))
         // Builds the handlers now, and not again for each request.
@@ -51,7 +52,7 @@ fn routes_without_token(gate: Arc<CallerGate>) -> Router {
         .route(&format!("{}{{*id}}", approval::PATH_PREFIX), approval)
 }
 
-async fn not_found() -> Rejection {
+pub(crate) async fn not_found() -> Rejection {
     let error = Error::new(Code::NotFound, "there is nothing at this path");
     Rejection { status: StatusCode::NOT_FOUND, error: error.hint("use `/mcp` or `/approvals/ID`") }
 }

@@ -152,6 +152,11 @@ pub(crate) fn now_of(store: &dyn Store, clock: &dyn Clock) -> Timestamp {
     store.shared_clock_us().map_or_else(|| clock.now(), Timestamp::from_micros)
 }
 
+/// A measured time, for a metric.
+pub(crate) fn whole_micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
 pub(crate) fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }

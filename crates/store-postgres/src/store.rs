@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Hash};
+use metrics::{Histogram, STORE_BATCH};
 use store::{
     Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Reading, Row,
     Store, StoredResponse, WriteStop,
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     time: Mutex<(i64, Instant)>,
     /// The number of committed transactions.
     groups: AtomicU64,
+    /// How many jobs each group had.
+    pub(crate) batches: Histogram,
     /// The number of successful polls by the feed.
     polls: AtomicU64,
     local_commit: Notify,
@@ -85,6 +88,7 @@ impl Postgres {
             stop: WriteStop::new(stopped),
             time: Mutex::new((time.get(0), now())),
             groups: AtomicU64::new(0),
+            batches: Histogram::new(&STORE_BATCH),
             polls: AtomicU64::new(0),
             local_commit: Notify::new(),
         });
@@ -125,6 +129,9 @@ impl Drop for Postgres {
         self.feed.abort();
     }
 }
+
+/// The kind of this store, as metrics name it.
+pub(crate) const ENGINE: &str = "postgres";
 
 impl Shared {
     /// The size and head of the longest ledger that this process has seen; `None` if empty.
@@ -192,6 +199,14 @@ fn contains_nul(commit: &Commit) -> bool {
 }
 
 impl Store for Postgres {
+    fn engine(&self) -> &'static str {
+        ENGINE
+    }
+
+    fn batches(&self) -> Option<&Histogram> {
+        Some(&self.shared.batches)
+    }
+
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
         if contains_nul(&commit) {
             // Refused here, because in the database it would fail the whole group.

@@ -14,7 +14,7 @@ use tracing::warn;
 use crate::backoff::Backoff;
 use crate::group::{AppendedGroup, GroupPlan, LoadedRows, decide};
 use crate::session::{Failure, Session, check_not_rewound};
-use crate::store::Shared;
+use crate::store::{ENGINE, Shared};
 use crate::target::Target;
 
 /// The most commits in one transaction.
@@ -107,6 +107,7 @@ impl Writer {
         let outcomes = self.persist(&group).await;
         match outcomes {
             Ok(outcomes) => {
+                self.shared.batches.observe(&[ENGINE], group.len() as u64);
                 for (job, outcome) in group.into_iter().zip(outcomes) {
                     let _ = job.reply.send(Ok(outcome));
                 }

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::Chain;
+use metrics::Histogram;
 use rusqlite::Connection;
 use store::{
     Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Reading, Row,
@@ -22,7 +23,7 @@ use crate::items;
 use crate::migrate;
 use crate::open::{self, FileState};
 use crate::readers::{self, Readers};
-use crate::writer::{self, Job, Shared, Task};
+use crate::writer::{self, ENGINE, Job, Shared, Task};
 
 /// Queued jobs, after which callers wait to queue theirs.
 const QUEUE_JOBS_MAX: usize = 4_096;
@@ -163,6 +164,14 @@ fn location_id(file: &Path) -> Option<String> {
 }
 
 impl Store for Sqlite {
+    fn engine(&self) -> &'static str {
+        ENGINE
+    }
+
+    fn batches(&self) -> Option<&Histogram> {
+        Some(&self.shared.batches)
+    }
+
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
         self.write(Task::Commit(commit)).boxed()
     }

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ledger::Chain;
+use metrics::{Histogram, STORE_BATCH};
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt, WriteStop};
@@ -23,6 +24,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::error::classify;
 use crate::statements::{Statements, WriteMode, WriteResult};
 
+/// The kind of this store, as metrics name it.
+pub(crate) const ENGINE: &str = "sqlite";
 /// The most commits in one transaction.
 const GROUP_COMMITS_MAX: usize = 4_096;
 /// After a flush that took at least this long, the writer waits for more callers, because they come back
@@ -63,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) chain: watch::Sender<Chain>,
     /// The number of committed transactions.
     pub(crate) groups: AtomicU64,
+    /// How many jobs each of them had.
+    pub(crate) batches: Histogram,
     pub(crate) stop: WriteStop,
 }
 
@@ -92,6 +97,7 @@ impl Shared {
         Shared {
             chain: watch::Sender::new(chain),
             groups: AtomicU64::new(0),
+            batches: Histogram::new(&STORE_BATCH),
             stop: WriteStop::new(stopped),
         }
     }
@@ -266,6 +272,7 @@ impl Writer<'_> {
         match self.write_transaction(group) {
             Ok(results) => {
                 self.shared.groups.fetch_add(1, Ordering::Relaxed);
+                self.shared.batches.observe(&[ENGINE], group.len() as u64);
                 Ok(results)
             }
             Err(error) => {

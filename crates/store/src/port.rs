@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use ledger::Chain;
+use metrics::Histogram;
 
 use crate::commit::{Commit, DerivedTables, Item, Outcome, StoredResponse};
 use crate::page::Page;
@@ -119,6 +120,16 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Writes the commit completely or not at all, and returns when it is durable. A conflict does not
     /// affect other commits of the same transaction.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>>;
+
+    /// The kind of the store, as metrics name it.
+    fn engine(&self) -> &'static str {
+        "memory"
+    }
+
+    /// How many commits were written to disk together, if the store counts that.
+    fn batches(&self) -> Option<&Histogram> {
+        None
+    }
 
     /// Whether other processes may write to the store concurrently.
     fn is_shared(&self) -> bool {

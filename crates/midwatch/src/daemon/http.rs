@@ -7,7 +7,7 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
-use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator};
+use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator, MetricsSource};
 use mcp::Selection;
 use runtime::{Clock, Credentials, Engine, LocalHandle, SystemClock};
 use tokio::net::{TcpListener, TcpSocket};
@@ -144,7 +144,7 @@ fn listen_error(address: SocketAddr, error: &io::Error) -> Error {
 
 /// Authenticates callers by their token.
 pub(super) struct TokenAuthenticator {
-    engine: Engine,
+    pub(super) engine: Engine,
     /// Allows one scan of all processes at a time.
     process_scan: Semaphore,
 }
@@ -152,6 +152,14 @@ pub(super) struct TokenAuthenticator {
 impl TokenAuthenticator {
     pub(super) fn new(engine: Engine) -> TokenAuthenticator {
         TokenAuthenticator { engine, process_scan: Semaphore::new(1) }
+    }
+
+    /// The process at the other end of a connection.
+    pub(super) async fn find_peer(&self, addresses: ConnectionAddresses) -> Result<Peer, Error> {
+        let permit = self.process_scan.acquire().await;
+        let peer = spawn_blocking(move || Peer::of_tcp_connection(addresses)).await;
+        drop(permit);
+        peer.map_err(|error| Error::new(Code::Failed, error))
     }
 }
 
@@ -179,10 +187,7 @@ impl HttpAuthenticator for TokenAuthenticator {
             engine
                 .authenticate_person(Credentials { token: Some(&token), ..Credentials::unknown() })
                 .await?;
-            let permit = self.process_scan.acquire().await;
-            let peer = spawn_blocking(move || Peer::of_tcp_connection(addresses)).await;
-            drop(permit);
-            let peer = peer.map_err(|error| Error::new(Code::Failed, error))?;
+            let peer = self.find_peer(addresses).await?;
             let credentials = Credentials { token: Some(&token), ..peer.credentials() };
             let actor = engine.authenticate_person(credentials).await?;
             engine.record_look(&actor).await;
@@ -191,6 +196,10 @@ impl HttpAuthenticator for TokenAuthenticator {
             Ok(Authenticated { name, handle, now_us: SystemClock.now().as_micros() })
         }
         .boxed()
+    }
+
+    fn metrics(&self) -> Option<&dyn MetricsSource> {
+        Some(self)
     }
 }
 

@@ -4,6 +4,7 @@ mod admission;
 mod config_reader;
 mod frame_memory;
 mod http;
+mod metrics;
 mod notification_channels;
 mod peer;
 mod process_tree;

@@ -7,6 +7,7 @@
 //! | the local socket, or the data directory itself | the user: maintainer; in `strict-prod` operator, once a maintainer has a token |
 //! | `/mcp` over HTTP, always with a token | the assistant of its person, a runner; an agent or observer as itself; never an operator |
 //! | the page of an approval, always with a token | the person of the token, with its role; never an agent or a run |
+//! | `/metrics` over HTTP, always with a token | the holder of the token; never an agent, an assistant or a run |
 //! | an MCP client on any of these | the assistant of that person or user, a runner |
 
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use crate::config::Config;
 
 /// The name under which a refused visit of a page for people is recorded.
 const PAGE: &str = "approval.page";
+/// The name under which a refused reader of the metrics is recorded.
+const METRICS: &str = "metrics";
 /// The name under which a refused MCP client is recorded.
 const MCP: &str = "mcp";
 /// How long the store may take to say who wants to stop something.
@@ -132,6 +135,25 @@ impl Authenticator {
         let refusal = Error::new(Code::HumanNeeded, what)
             .hint("use a token of your own; `midwatch approval list` shows the same in a terminal");
         let call = AuditedCall { by: &actor, call: Some(PAGE), subject: None };
+        self.audit.record_refusal(call, &refusal).await;
+        Err(refusal)
+    }
+
+    /// Authenticates a reader of the metrics, which are about all agents. An agent, an assistant or a process of a run is
+    /// refused, whatever token it sends.
+    pub(crate) async fn authenticate_metrics_reader(
+        &self,
+        credentials: Credentials<'_>,
+    ) -> Result<Actor, Error> {
+        let actor = self.authenticate(credentials).await?;
+        if actor.role != Role::Runner {
+            return Ok(actor);
+        }
+        let what = format!("`{}` may not read the metrics of the installation", actor.name());
+        let refusal = Error::new(Code::RoleTooLow, what).hint(
+            "use the token of an observer: `midwatch token create --role observer --name NAME`",
+        );
+        let call = AuditedCall { by: &actor, call: Some(METRICS), subject: None };
         self.audit.record_refusal(call, &refusal).await;
         Err(refusal)
     }

@@ -13,9 +13,10 @@ use kernel::installation::Event as InstallationEvent;
 use kernel::token::Token;
 use kernel::{Actor, Event, EventBody, Noun, NounState, Timestamp, TokenId};
 use ledger::Hash;
+use metrics::Registry;
 use store::{Commit, Delta, Outcome, Store, StoredResponse};
 
-use crate::clock::Time;
+use crate::clock::{Time, whole_micros};
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::counters::{CounterChange, counter_changes};
@@ -71,6 +72,7 @@ impl<'a> Transaction<'a> {
 #[derive(Debug)]
 pub(crate) struct Committed {
     pub events: Vec<EventBody>,
+    pub before: Rows,
     pub after: Rows,
 }
 
@@ -120,6 +122,7 @@ pub(crate) struct Transactions {
     instance: String,
     consequences: Arc<dyn Consequences>,
     observer: Arc<dyn CommitObserver>,
+    metrics: Arc<Registry>,
     pub cache: RowCache,
     locks: RowLocks,
 }
@@ -134,12 +137,13 @@ pub(crate) struct TransactionParts {
     pub instance: String,
     pub consequences: Arc<dyn Consequences>,
     pub observer: Arc<dyn CommitObserver>,
+    pub metrics: Arc<Registry>,
 }
 
 impl Transactions {
     pub(crate) fn new(parts: TransactionParts) -> Transactions {
-        let TransactionParts { store, time, config, write_guard, instance, consequences, observer } =
-            parts;
+        let TransactionParts { store, time, config, write_guard, instance, .. } = parts;
+        let TransactionParts { consequences, observer, metrics, .. } = parts;
         let (cache, locks) = (RowCache::default(), RowLocks::default());
         Transactions {
             store,
@@ -149,6 +153,7 @@ impl Transactions {
             instance,
             consequences,
             observer,
+            metrics,
             cache,
             locks,
         }
@@ -291,7 +296,7 @@ impl Transactions {
                 _ => None,
             };
             if events.is_empty() && stored_response.is_none() {
-                return Ok(Executed::Now(response, Committed { events, after }));
+                return Ok(Executed::Now(response, Committed { events, before, after }));
             }
             let event = |body| Event { at: now, actor, cause: &cause, body };
             let limits = &config.limits;
@@ -301,7 +306,7 @@ impl Transactions {
             }
             if is_dry_run {
                 self.check_limits(&commit.deltas).await?;
-                let nothing = Committed { events: Vec::new(), after: before };
+                let nothing = Committed { events: Vec::new(), after: before.clone(), before };
                 return Ok(Executed::Now(response, nothing));
             }
             if lock.is_none()
@@ -319,7 +324,7 @@ impl Transactions {
                     for (key, row) in after.changed(&before) {
                         self.cache.keep_written(generation, key, row);
                     }
-                    let committed = Committed { events, after };
+                    let committed = Committed { events, before, after };
                     self.observer.committed(&committed);
                     return Ok(Executed::Now(response, committed));
                 }
@@ -349,7 +354,12 @@ impl Transactions {
     /// Writes to the store, unless the ledger is damaged.
     pub(crate) async fn append(&self, commit: Commit) -> Result<Outcome, Error> {
         self.write_guard.check()?;
+        let started = self.time.steady();
         let outcome = self.store.commit(commit).await;
+        let took = self.time.steady().zip(started).map(|(end, start)| end.saturating_sub(start));
+        if let (Ok(Outcome::Committed(_)), Some(took)) = (&outcome, took) {
+            self.metrics.store_commit.observe(&[self.store.engine()], whole_micros(took));
+        }
         self.write_guard.note_write(outcome.as_ref().map(drop));
         outcome.map_err(errors::store)
     }

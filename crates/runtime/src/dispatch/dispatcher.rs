@@ -8,13 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use agents::LiveOutput;
 use kernel::agent::{Agent, AgentName};
 use kernel::authority::Authority;
+use kernel::backend::BackendKind;
 use kernel::run::Run;
 use kernel::schedule::Definition;
 use kernel::{RunId, ScheduleId, Timestamp};
 use tokio::sync::Notify;
 
 use crate::dispatch::queues::{AgentLimits, Position, QueueKey, Queues};
-pub(crate) use crate::dispatch::queues::{Cancellation, Claim};
+pub(crate) use crate::dispatch::queues::{Cancellation, Claim, WaitingRuns};
 
 #[derive(Debug, Default)]
 pub(crate) struct Dispatcher {
@@ -108,7 +109,8 @@ impl Dispatcher {
     pub(crate) fn set_agent(&self, agent: &Agent) {
         let concurrency_max = agent.backend.kind().concurrency_max();
         let conversation = agent.backend.conversation().map(str::to_owned);
-        let limits = AgentLimits { concurrency_max, conversation };
+        let backend = Some(agent.backend.kind());
+        let limits = AgentLimits { concurrency_max, conversation, backend };
         if self.queues().set_agent(&agent.name, Some(limits)) {
             self.changed.notify_one();
         }
@@ -116,6 +118,16 @@ impl Dispatcher {
 
     pub(crate) fn remove_agent(&self, agent: &AgentName) {
         self.queues().set_agent(agent, None);
+    }
+
+    /// The backend of an agent that is known here.
+    pub(crate) fn backend_of(&self, agent: &AgentName) -> Option<BackendKind> {
+        self.queues().backend_of(agent)
+    }
+
+    /// The runs that wait for a permit: those of agents, and those that call a tool.
+    pub(crate) fn waiting(&self) -> [WaitingRuns; 2] {
+        self.queues().waiting()
     }
 
     /// The output so far of a run that is running in this process.
@@ -183,13 +195,13 @@ mod tests {
     }
 
     fn set_limit(dispatcher: &Dispatcher, agent: &str, concurrency_max: usize) {
-        let limits = AgentLimits { concurrency_max, conversation: None };
+        let limits = AgentLimits { concurrency_max, conversation: None, backend: None };
         dispatcher.queues().set_agent(&agent.parse().unwrap(), Some(limits));
     }
 
     fn set_conversation(dispatcher: &Dispatcher, agent: &str, conversation: &str) {
         let limits =
-            AgentLimits { concurrency_max: 9, conversation: Some(conversation.to_owned()) };
+            AgentLimits { concurrency_max: 9, conversation: Some(conversation.to_owned()), backend: None };
         dispatcher.queues().set_agent(&agent.parse().unwrap(), Some(limits));
     }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use agents::LiveOutput;
 use kernel::agent::AgentName;
+use kernel::backend::BackendKind;
 use kernel::run::{Run, State};
 use kernel::schedule::terms::Key;
 use kernel::{Actor, ApprovalId, RunId, ScheduleId, Timestamp};
@@ -77,6 +78,7 @@ pub(super) struct AgentLimits {
     pub(super) concurrency_max: usize,
     /// The conversation that the agent continues, in which one run speaks at a time.
     pub(super) conversation: Option<String>,
+    pub(super) backend: Option<BackendKind>,
 }
 
 /// What the runs of a queue need.
@@ -119,6 +121,13 @@ pub(super) struct QueuedRun {
     /// When it was queued.
     since: Timestamp,
     approval: Option<ApprovalId>,
+}
+
+/// How many runs of a kind wait, and since when the oldest at the front of a queue does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WaitingRuns {
+    pub count: usize,
+    pub since: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -180,6 +189,26 @@ impl Queues {
         }
         self.wake(&Resource::Agent(Some(agent.clone())));
         true
+    }
+
+    pub(super) fn backend_of(&self, agent: &AgentName) -> Option<BackendKind> {
+        self.agents.get(agent)?.backend
+    }
+
+    /// Those of agents, and those that call a tool. It looks only at the front of each queue, however many runs wait.
+    pub(super) fn waiting(&self) -> [WaitingRuns; 2] {
+        let (mut agents, mut tools) = (WaitingRuns::default(), WaitingRuns::default());
+        for (requirements, queue) in &self.queues {
+            let runs = if requirements.agent.is_some() { &mut agents } else { &mut tools };
+            runs.count += queue.waiting.len();
+            let first = queue.waiting.first().and_then(|(_, id)| self.positions.get(id));
+            let since = match first {
+                Some(Position::Queued(run)) => Some(run.since),
+                Some(Position::Delayed(..) | Position::Claimed { .. }) | None => None,
+            };
+            runs.since = [runs.since, since].into_iter().flatten().min();
+        }
+        [agents, tools]
     }
 
     fn delay(&mut self, id: &RunId, from: Timestamp, waiting: QueuedRun) {

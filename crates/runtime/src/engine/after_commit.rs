@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use kernel::EventBody;
-use kernel::agent::Agent;
+use kernel::agent::{Agent, AgentName};
 use kernel::approval::{self, Decided, Lapsed};
 use kernel::authority::Authority;
 use kernel::run::{Event as RunEvent, Run};
 use kernel::schedule::Event as ScheduleEvent;
+use metrics::Registry;
 use tokio::sync::Notify;
 
 use crate::commit::hooks::CommitObserver;
 use crate::commit::transaction::Committed;
 use crate::dispatch::dispatcher::Dispatcher;
+use crate::engine::event_metrics;
 use crate::schedule::compiled::ScheduleCache;
 use crate::schedule::timer::WakeSignal;
 
@@ -23,11 +25,14 @@ pub(crate) struct AfterCommit {
     pub(crate) wake: Arc<WakeSignal>,
     pub(crate) approvals_changed: Arc<Notify>,
     pub(crate) authority_changed: Arc<Notify>,
+    pub(crate) metrics: Arc<Registry>,
 }
 
 impl CommitObserver for AfterCommit {
     fn committed(&self, committed: &Committed) {
         let rows = &committed.after;
+        let backend_of = |agent: &AgentName| self.dispatcher.backend_of(agent);
+        event_metrics::count(&self.metrics, committed, backend_of);
         for event in &committed.events {
             match event {
                 EventBody::Run(id, RunEvent::CancelRequested(_)) => self.dispatcher.cancel(id),

@@ -3,12 +3,14 @@
 pub(crate) mod after_commit;
 pub(crate) mod approvers;
 mod cleanup;
+mod event_metrics;
 pub(crate) mod clock_monitor;
 pub(crate) mod handle;
 pub(crate) mod lifecycle;
 pub(crate) mod open;
 pub(crate) mod reload;
 pub(crate) mod run;
+mod scrape;
 pub(crate) mod startup_checks;
 mod working_directories;
 
@@ -24,6 +26,7 @@ use api::wire::Secret;
 use kernel::posture::Finding;
 use kernel::{Actor, Role};
 use ledger::Chain;
+use metrics::Registry;
 use store::Store;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -116,6 +119,8 @@ pub struct Parts {
     pub(crate) reloader: Reloader,
     /// Cancels tests of agents.
     pub(crate) agent_tests: CancellationToken,
+    /// What was counted since the start of this process.
+    pub(crate) metrics: Arc<Registry>,
 }
 
 impl Deref for Engine {
@@ -158,6 +163,14 @@ impl Engine {
     /// The caller of a network request, by its token alone: an assistant, unless the token is an agent's or observer's own.
     pub async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
         self.authenticator.authenticate_token(token).await
+    }
+
+    /// The reader of the metrics behind some credentials. Agents, assistants and runs are refused.
+    pub async fn authenticate_metrics_reader(
+        &self,
+        credentials: Credentials<'_>,
+    ) -> Result<Actor, Error> {
+        self.authenticator.authenticate_metrics_reader(credentials).await
     }
 
     /// A person looks at the installation, which keeps the lease from expiring. Whoever is no operator, such as a run, an

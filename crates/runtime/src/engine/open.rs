@@ -11,6 +11,7 @@ use kernel::installation::{Event as InstallationEvent, Genesis, Identity, LEDGER
 use kernel::posture::{self, Posture};
 use kernel::{Actor, Counter, EventBody, Noun};
 use ledger::SigningKey;
+use metrics::Registry;
 use store::Store;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -155,6 +156,7 @@ fn build(components: Components, base: Base) -> Parts {
     let dependents = Arc::new(Dependents { time: time.clone() });
     let dispatcher = Arc::new(Dispatcher::default());
     let schedule_cache = Arc::new(ScheduleCache::default());
+    let metrics = Arc::new(Registry::default());
     let wake = Arc::new(WakeSignal::default());
     let (approvals_changed, authority_changed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let transactions = Arc::new(Transactions::new(TransactionParts {
@@ -170,7 +172,9 @@ fn build(components: Components, base: Base) -> Parts {
             wake: wake.clone(),
             approvals_changed: approvals_changed.clone(),
             authority_changed: authority_changed.clone(),
+            metrics: metrics.clone(),
         }),
+        metrics: metrics.clone(),
     }));
     let integrity = Arc::new(IntegrityCheck {
         store: store.clone(),
@@ -179,6 +183,7 @@ fn build(components: Components, base: Base) -> Parts {
         transactions: transactions.clone(),
         installation: installation.clone(),
         found: Mutex::new("not run".to_owned()),
+        has_failed: AtomicBool::new(false),
     });
     let checkpoints = Arc::new(Checkpoints {
         store: store.clone(),
@@ -187,6 +192,7 @@ fn build(components: Components, base: Base) -> Parts {
         integrity: integrity.clone(),
         signing: tokio::sync::Mutex::default(),
         copy_confirmed: tokio::sync::OnceCell::new(),
+        is_copied: AtomicBool::new(true),
     });
     let exports = Arc::new(Exports {
         store: store.clone(),
@@ -271,6 +277,7 @@ fn build(components: Components, base: Base) -> Parts {
         installation: installation.clone(),
         tools: tools.clone(),
         unwritten: Mutex::default(),
+        metrics: metrics.clone(),
     });
     let shutdown = Arc::<Shutdown>::default();
     let executor = Arc::new(Executor {
@@ -316,6 +323,7 @@ fn build(components: Components, base: Base) -> Parts {
         installation: installation.clone(),
         transactions: transactions.clone(),
         deliveries: Deliveries::default(),
+        metrics: metrics.clone(),
         channels: tokio::sync::watch::Sender::new(Vec::new()),
     });
     let clock_monitor = ClockMonitor {
@@ -365,6 +373,7 @@ fn build(components: Components, base: Base) -> Parts {
         shutdown,
         reloader: Reloader::new(config_reader),
         agent_tests: CancellationToken::new(),
+        metrics,
     }
 }
 

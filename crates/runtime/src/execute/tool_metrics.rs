@@ -14,13 +14,14 @@ use api::{Code, Error, Request, Response};
 use kernel::installation::ToolUsage;
 use kernel::tool::{self, CallCounts, CallRecord, ToolName, ToolStats};
 use kernel::{Actor, Event, EventBody, Noun};
+use metrics::Registry;
 use serde::Serialize;
 use store::Commit;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use crate::authorize::tool_catalog::ToolCatalog;
-use crate::clock::Time;
+use crate::clock::{Time, whole_micros};
 use crate::commit::codec;
 use crate::commit::transaction::Transactions;
 use crate::installation::Installation;
@@ -37,6 +38,7 @@ pub(crate) struct ToolMetrics {
     pub(crate) installation: Arc<Installation>,
     pub(crate) tools: Arc<ToolCatalog>,
     pub(crate) unwritten: Mutex<UnwrittenCounts>,
+    pub(crate) metrics: Arc<Registry>,
 }
 
 /// Counts since they were last written.
@@ -82,7 +84,7 @@ impl ToolMetrics {
     ) {
         let MeasuredCall { tool, is_change, bytes_in, started } = call;
         let took = self.time.steady().unwrap_or_default().saturating_sub(started);
-        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let took_us = whole_micros(took);
         let (code, bytes_out) = match response {
             Ok(response) => (None, json_length(response)),
             Err(error) => (Some(error.code), json_length(error)),
@@ -90,6 +92,8 @@ impl ToolMetrics {
         let (failures, longest_us) = (u64::from(code.is_some()), took_us);
         let counts =
             CallCounts { calls: 1, failures, took_us, longest_us, bytes_in, bytes_out, runs: 0 };
+        self.metrics.tool_calls.add(&labels(is_change, code), 1);
+        self.metrics.tool_call.observe(&labels(is_change, code), took_us);
         self.record_call(actor, tool, counts, code, is_change).await;
     }
 
@@ -97,6 +101,9 @@ impl ToolMetrics {
     pub(crate) async fn record_end(&self, actor: &Actor, tool: &str, end: CallEnd) {
         let Some(tool) = self.known_tool(tool) else { return };
         let CallEnd { is_change, code, is_counted } = end;
+        if !is_counted {
+            self.metrics.tool_calls.add(&labels(is_change, code), 1);
+        }
         // A client could claim a change that never happened, so only a request gets an entry for a success.
         let is_change = is_change && code.is_some();
         let (calls, failures) = (u64::from(!is_counted), u64::from(code.is_some()));
@@ -192,6 +199,13 @@ impl ToolMetrics {
         unwritten.entries += u32::from(is_entry);
         is_entry
     }
+}
+
+/// The labels of a call: whether its tool changes something, and how it went.
+fn labels(is_change: bool, code: Option<Code>) -> [&'static str; 2] {
+    let class = if is_change { "change" } else { "read" };
+    let outcome = if code.is_some() { "error" } else { "ok" };
+    [class, outcome]
 }
 
 /// Length on the wire.

@@ -6,6 +6,7 @@
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::{CheckpointMade, Code, Error};
@@ -43,6 +44,8 @@ pub(crate) struct Checkpoints {
     pub(crate) signing: tokio::sync::Mutex<()>,
     /// Set once the copy elsewhere is known to belong to this ledger.
     pub(crate) copy_confirmed: tokio::sync::OnceCell<()>,
+    /// Whether the last checkpoint reached the copy elsewhere.
+    pub(crate) is_copied: AtomicBool,
 }
 
 impl Checkpoints {
@@ -59,6 +62,12 @@ impl Checkpoints {
             }
             sleep(CHECKPOINT_PAUSE).await;
         }
+    }
+
+    /// Whether the last checkpoint reached the copy elsewhere, if one is configured.
+    pub(crate) fn is_copied(&self) -> Option<bool> {
+        let copy = self.installation.settings.checkpoint_copy.as_ref();
+        copy.map(|_| self.is_copied.load(Ordering::Relaxed))
     }
 
     /// Signs the ledger, unless its size was signed already.
@@ -83,17 +92,16 @@ impl Checkpoints {
 
     /// Logs a warning if a file cannot be written: the store has the checkpoint.
     async fn append_to_files(&self, note: String, copy: Option<PathBuf>) {
-        let paths = [Some(self.installation.settings.data.join(CHECKPOINTS_FILE)), copy];
+        let own = self.installation.settings.data.join(CHECKPOINTS_FILE);
         let appended = spawn_blocking(move || {
-            for path in paths.into_iter().flatten() {
-                if let Err(error) = append(&path, &note) {
-                    warn!(path = %path.display(), %error, "failed to copy a checkpoint");
-                }
-            }
+            append_or_warn(&own, &note);
+            copy.is_some_and(|copy| append_or_warn(&copy, &note))
         });
-        if let Err(error) = appended.await {
+        let is_copied = appended.await.unwrap_or_else(|error| {
             warn!(%error, "failed to copy a checkpoint");
-        }
+            false
+        });
+        self.is_copied.store(is_copied, Ordering::Relaxed);
     }
 
     /// The copy elsewhere, if one is configured. Before this process first appends to it, it checks that the copy does not
@@ -136,6 +144,15 @@ impl Checkpoints {
 fn wire(chain: &Chain, note: String) -> CheckpointMade {
     let (size, root) = (chain.size(), chain.root().to_string());
     CheckpointMade { checkpoint: api::Checkpoint { size, root, note } }
+}
+
+/// Returns whether the note was appended.
+fn append_or_warn(path: &Path, note: &str) -> bool {
+    let appended = append(path, note);
+    if let Err(error) = &appended {
+        warn!(path = %path.display(), %error, "failed to copy a checkpoint");
+    }
+    appended.is_ok()
 }
 
 fn append(path: &Path, note: &str) -> io::Result<()> {

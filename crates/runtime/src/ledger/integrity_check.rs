@@ -4,6 +4,7 @@
 //! from the ledger are rebuilt, and an event records that.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{Error, ProgressSink};
@@ -30,11 +31,17 @@ pub(crate) struct IntegrityCheck {
     pub(crate) installation: Arc<Installation>,
     /// The result so far, as a sentence.
     pub(crate) found: Mutex<String>,
+    /// The last check failed, so nothing is known about the ledger.
+    pub(crate) has_failed: AtomicBool,
 }
 
 impl IntegrityCheck {
     pub(crate) fn result(&self) -> String {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_result(&self, found: impl Into<String>) {
@@ -50,6 +57,7 @@ impl IntegrityCheck {
             }
             Err(failed) => {
                 error!(%failed, "failed to check the ledger and the tables");
+                self.has_failed.store(true, Ordering::Relaxed);
                 self.set_result(format!("failed: {failed}"));
             }
         }

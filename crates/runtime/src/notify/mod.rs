@@ -23,6 +23,7 @@ use kernel::installation::{ChannelFailing, Event as InstallationEvent};
 use kernel::notice::Kind;
 use kernel::schedule::Schedule;
 use kernel::{ScheduleId, Timestamp};
+use metrics::Registry;
 use store::Store;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -75,6 +76,7 @@ pub(crate) struct Notifier {
     pub(crate) installation: Arc<Installation>,
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) deliveries: Deliveries,
+    pub(crate) metrics: Arc<Registry>,
     /// The configured channels. A reload replaces them.
     pub(crate) channels: watch::Sender<Vec<Arc<dyn Channel>>>,
 }
@@ -150,17 +152,27 @@ impl Notifier {
             let name = channel.name();
             let failure = match channel.deliver(&digest).await {
                 Ok(()) => {
-                    self.deliveries.succeeded(name, self.time.now());
+                    self.record_delivery(name, None);
                     None
                 }
                 Err(DeliveryError { what, .. }) => {
-                    self.deliveries.failed(name, self.time.now(), what.clone());
+                    self.record_delivery(name, Some(what.clone()));
                     Some(what)
                 }
             };
             results.push(TestDelivery { channel: name.to_owned(), failure });
         }
         results
+    }
+
+    /// Records how an attempt to deliver went.
+    fn record_delivery(&self, channel: &str, failure: Option<String>) {
+        let outcome = if failure.is_some() { "failed" } else { "delivered" };
+        self.metrics.notices.add(&[channel, outcome], 1);
+        match failure {
+            None => self.deliveries.succeeded(channel, self.time.now()),
+            Some(what) => self.deliveries.failed(channel, self.time.now(), what),
+        }
     }
 
     fn test_digest(&self) -> Digest {
@@ -228,11 +240,11 @@ impl Notifier {
             let digest = self.digest(channel.cursor, pending.notices).await?;
             let Err(DeliveryError { what, is_permanent }) = channel.channel.deliver(&digest).await
             else {
-                self.deliveries.succeeded(name, self.time.now());
+                self.record_delivery(name, None);
                 return Ok(());
             };
             warn!(channel = name, id = digest.id, what, "failed to deliver a notice");
-            self.deliveries.failed(name, self.time.now(), what);
+            self.record_delivery(name, Some(what));
             let Some(wait) = waits.next().filter(|_| !is_permanent) else {
                 error!(channel = name, id = digest.id, "gave up on a notice");
                 return self.record_failing(name).await;

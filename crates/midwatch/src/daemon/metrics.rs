@@ -1,0 +1,40 @@
+//! `/metrics` of the daemon: who may read the metrics, and the metrics.
+
+use std::sync::Arc;
+
+use api::Error;
+use api::wire::Secret;
+use futures::future::{BoxFuture, FutureExt};
+use gateway::{Authenticated, ConnectionAddresses, MetricsSource};
+use kernel::Role;
+use runtime::{Clock, Credentials, SystemClock};
+
+use super::http::TokenAuthenticator;
+
+impl MetricsSource for TokenAuthenticator {
+    /// The token of an observer counts alone, as a scraper keeps it in a file. That of an operator counts only from a process
+    /// that no run started. Reading metrics is no sign of a person, so it does not renew the lease.
+    fn authenticate(
+        &self,
+        token: Secret,
+        addresses: ConnectionAddresses,
+    ) -> BoxFuture<'_, Result<Authenticated, Error>> {
+        async move {
+            let alone = Credentials { token: Some(&token), ..Credentials::unknown() };
+            let mut actor = self.engine.authenticate_metrics_reader(alone).await?;
+            if actor.role != Role::Observer {
+                let peer = self.find_peer(addresses).await?;
+                let credentials = Credentials { token: Some(&token), ..peer.credentials() };
+                actor = self.engine.authenticate_metrics_reader(credentials).await?;
+            }
+            let name = actor.name().to_owned();
+            let handle = Arc::new(self.engine.handle(actor));
+            Ok(Authenticated { name, handle, now_us: SystemClock.now().as_micros() })
+        }
+        .boxed()
+    }
+
+    fn read(&self) -> BoxFuture<'_, Result<String, Error>> {
+        self.engine.metrics().boxed()
+    }
+}
