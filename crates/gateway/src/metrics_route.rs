@@ -52,7 +52,8 @@ async fn respond(
     let reader = source.authenticate(token, connection.addresses).await.map_err(unauthorised)?;
     let permit = gate.admit_program(&reader, &connection)?;
     let text = source.read().await;
-    let text = text.map_err(|error| Rejection { status: StatusCode::SERVICE_UNAVAILABLE, error })?;
+    let text =
+        text.map_err(|error| Rejection { status: StatusCode::SERVICE_UNAVAILABLE, error })?;
     let headers = [(CONTENT_TYPE, metrics::CONTENT_TYPE), (CACHE_CONTROL, "no-store")];
     Ok(permit.hold_during((headers, text).into_response()))
 }

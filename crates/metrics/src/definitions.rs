@@ -101,7 +101,15 @@ pub const OUTCOME: Label =
 pub const BACKEND: Label = Label {
     name: "backend",
     values: &[
-        "builtin", "command", "letta", "openai", "anthropic", "webhook", "mcp", TOOL, UNKNOWN,
+        "builtin",
+        "command",
+        "letta",
+        "openai",
+        "anthropic",
+        "webhook",
+        "mcp",
+        TOOL,
+        UNKNOWN,
     ],
 };
 pub const TIER: Label = Label { name: "tier", values: &["0", "1", "2", UNKNOWN] };
@@ -122,8 +130,7 @@ pub const RESULT: Label = Label {
     ],
 };
 pub const VERDICT: Label = Label { name: "verdict", values: &["allow", "ask", "deny"] };
-pub const POSTURE: Label =
-    Label { name: "posture", values: &["strict-prod", "staging", "debug"] };
+pub const POSTURE: Label = Label { name: "posture", values: &["strict-prod", "staging", "debug"] };
 pub const SCOPE_KIND: Label = Label { name: "scope_kind", values: &["installation"] };
 pub const UNIT: Label = Label { name: "unit", values: &["runs", "tokens", "money"] };
 pub const TOOL_CLASS: Label = Label { name: "tool_class", values: &["read", "change"] };

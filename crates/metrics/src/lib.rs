@@ -9,6 +9,8 @@ mod definition;
 mod definitions;
 mod exposition;
 mod page;
+#[cfg(test)]
+mod published;
 mod registry;
 mod series;
 

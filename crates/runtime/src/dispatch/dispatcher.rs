@@ -200,8 +200,11 @@ mod tests {
     }
 
     fn set_conversation(dispatcher: &Dispatcher, agent: &str, conversation: &str) {
-        let limits =
-            AgentLimits { concurrency_max: 9, conversation: Some(conversation.to_owned()), backend: None };
+        let limits = AgentLimits {
+            concurrency_max: 9,
+            conversation: Some(conversation.to_owned()),
+            backend: None,
+        };
         dispatcher.queues().set_agent(&agent.parse().unwrap(), Some(limits));
     }
 

@@ -92,7 +92,8 @@ impl<B: Fn(&AgentName) -> Option<BackendKind>> Counting<'_, B> {
             Origin::Slot | Origin::Buffer => {
                 let schedule = self.committed.after.get::<Schedule>(&run.schedule);
                 let jitter = schedule.and_then(|it| it.definition.terms.jitter);
-                let due_us = nominal.as_micros().saturating_add(jitter.map_or(0, |it| it.as_micros()));
+                let due_us =
+                    nominal.as_micros().saturating_add(jitter.map_or(0, |it| it.as_micros()));
                 run.queued_at.as_micros().saturating_sub(due_us).max(0)
             }
             Origin::CatchUp | Origin::Manual | Origin::Backfill => 0,
@@ -201,8 +202,8 @@ mod tests {
     use kernel::posture::Posture;
     use kernel::run::Outcome;
     use kernel::slot::Disposition;
-    use metrics::{BACKEND, DISPOSITION, Label, OUTCOME, POSTURE, RESULT, STATE, TIER, TRIGGER};
     use metrics::VERDICT;
+    use metrics::{BACKEND, DISPOSITION, Label, OUTCOME, POSTURE, RESULT, STATE, TIER, TRIGGER};
 
     use super::*;
 

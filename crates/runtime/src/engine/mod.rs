@@ -3,8 +3,8 @@
 pub(crate) mod after_commit;
 pub(crate) mod approvers;
 mod cleanup;
-mod event_metrics;
 pub(crate) mod clock_monitor;
+mod event_metrics;
 pub(crate) mod handle;
 pub(crate) mod lifecycle;
 pub(crate) mod open;

@@ -2,15 +2,15 @@
 //! a scrape costs the same however many runs there are.
 
 use api::{Error, LIVE_COUNTED_MAX};
-use kernel::approval::{self, Approval, OPEN};
+use kernel::approval::{self, OPEN};
 use kernel::authority::LeaseState;
 use kernel::backend::Tier;
-use kernel::{Counter, Noun, Timestamp, budget};
+use kernel::{Counter, Noun, Timestamp, budget, run};
 use metrics::Exposition;
 use serde::Deserialize;
-use store::{BEFORE_ALL_DUE, Due, Newest};
+use serde::de::DeserializeOwned;
+use store::{BEFORE_ALL_DUE, Due, Item, Newest};
 
-use crate::commit::codec;
 use crate::engine::Engine;
 use crate::engine::event_metrics::tier_name;
 use crate::errors;
@@ -20,10 +20,24 @@ const NO_SLOT: (i64, &str) = (1, "");
 const TIERS: [Option<Tier>; 3] =
     [Some(Tier::ReadOnly), Some(Tier::LocalWrite), Some(Tier::External)];
 
-/// The state of a listed run; the rest of the row is not decoded.
+/// What a gauge needs of a listed run; the rest of its row is not decoded.
 #[derive(Deserialize)]
 struct LiveRun {
-    state: kernel::run::State,
+    state: run::State,
+}
+
+/// What a gauge needs of a listed approval.
+#[derive(Deserialize)]
+struct OpenApproval {
+    state: approval::State,
+    #[serde(rename = "asked_at")]
+    requested_at: Timestamp,
+    plan: PlanTier,
+}
+
+#[derive(Deserialize)]
+struct PlanTier {
+    tier: Tier,
 }
 
 impl Engine {
@@ -40,7 +54,8 @@ impl Engine {
         self.write_budgets(&mut out).await?;
         self.write_authority(&mut out).await?;
         self.write_ledger(&mut out).await?;
-        let labels = [self.installation.settings.version.as_str(), self.installation.posture.name()];
+        let labels =
+            [self.installation.settings.version.as_str(), self.installation.posture.name()];
         out.write(&metrics::BUILD_INFO, [(labels, 1.0)]);
         Ok(out.into_text())
     }
@@ -64,11 +79,8 @@ impl Engine {
         let (noun, limit) = (Noun::Run.name(), LIVE_COUNTED_MAX);
         let live = Due { noun, after: BEFORE_ALL_DUE, until_us: i64::MAX, limit };
         let live = self.store.list_due(live).await.map_err(errors::store)?;
-        let states = live.iter().filter_map(|item| {
-            let run: LiveRun = serde_json::from_slice(item.body.as_deref()?).ok()?;
-            Some(run.state.name())
-        });
-        let states: Vec<&str> = states.collect();
+        let states = live.iter().map(|item| Ok(decode::<LiveRun>(item)?.state.name()));
+        let states: Vec<&str> = states.collect::<Result<_, Error>>()?;
         let count = |state| states.iter().filter(|it| **it == state).count();
         let samples = metrics::STATE.values.iter().map(|state| ([*state], number(count(*state))));
         out.write(&metrics::RUNS_LIVE, samples);
@@ -80,7 +92,7 @@ impl Engine {
         let open = Newest { noun, index_key, before: "", limit: LIVE_COUNTED_MAX };
         let mut pending = Vec::new();
         for item in self.store.list_newest(open).await.map_err(errors::store)? {
-            let (_, approval) = codec::decode_listed::<Approval>(&item)?;
+            let approval: OpenApproval = decode(&item)?;
             if matches!(approval.state, approval::State::Pending { .. }) {
                 pending.push((approval.plan.tier, approval.requested_at));
             }
@@ -141,6 +153,10 @@ impl Engine {
         out.write(&metrics::CHECKPOINT_COPY, copied);
         Ok(())
     }
+}
+
+fn decode<T: DeserializeOwned>(item: &Item) -> Result<T, Error> {
+    serde_json::from_slice(item.body.as_deref().unwrap_or_default()).map_err(errors::internal)
 }
 
 /// The seconds since a time; 0 if there is none, or if it has not come.

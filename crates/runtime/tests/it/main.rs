@@ -22,6 +22,7 @@ mod hidden_objects;
 mod lists;
 #[cfg(test)]
 mod maintenance;
+mod metrics;
 #[cfg(test)]
 mod notify;
 #[cfg(test)]

@@ -1,3 +1,4 @@
 //! The HTTP server of the daemon.
 
+mod metrics;
 mod requests;
