@@ -20,3 +20,4 @@ pub mod storage;
 pub(crate) mod terminal_escape;
 pub mod tools;
 pub mod view;
+pub(crate) mod wrap;

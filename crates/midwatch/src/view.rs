@@ -134,7 +134,8 @@ impl View {
     }
 }
 
-fn width(environment: &BTreeMap<String, String>) -> usize {
+/// Columns of a line: as `COLUMNS` says, else the terminal, else 80, in pipes too.
+pub fn width(environment: &BTreeMap<String, String>) -> usize {
     let columns = environment.get("COLUMNS").and_then(|text| text.parse().ok());
     let terminal = || terminal_size::terminal_size().map(|(width, _)| width.0.into());
     columns.or_else(terminal).unwrap_or(WIDTH_DEFAULT).max(WIDTH_MIN)

@@ -15,7 +15,6 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::support::render::{count_of, entries};
-use super::support::wrap::wrap;
 use crate::access::send;
 use crate::config::Loaded;
 use crate::context::Context;
@@ -23,6 +22,7 @@ use crate::daemon::tcp_sockets::listeners;
 use crate::local_checks;
 use crate::storage::Storage;
 use crate::view::View;
+use crate::wrap::wrap;
 
 /// Free disk space below which there is a warning.
 const FREE_BYTES_MIN: u64 = 500 << 20;

@@ -12,11 +12,11 @@ use unicode_width::UnicodeWidthStr;
 use super::support::follow::{Feed, follow};
 use super::support::short_id::short_ids;
 use super::support::table::cut;
-use super::support::wrap::wrap;
 use crate::access::{Access, IfMissing};
 use crate::context::Context;
 use crate::output::Output;
 use crate::view::View;
+use crate::wrap::wrap;
 
 /// Events that one request reads.
 const PAGE_EVENTS: u32 = 1_000;

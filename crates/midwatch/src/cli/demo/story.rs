@@ -14,8 +14,8 @@ use super::child::{Answer, Daemon, Program};
 use crate::access::send;
 use crate::cli::support::sentence::for_people;
 use crate::cli::support::short_id::short_ids;
-use crate::cli::support::wrap::wrap;
 use crate::context::{Context, display_path};
+use crate::wrap::wrap;
 
 /// Every schedule of the demo fires this often.
 const EVERY: &str = "5s";

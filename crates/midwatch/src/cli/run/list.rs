@@ -54,7 +54,7 @@ fn render(answer: &Runs, request: &RunList, view: &View) -> String {
         let is_filtered = *request != RunList { limit: request.limit, ..RunList::default() };
         return match is_filtered {
             true => "no matching runs; `midwatch run list` shows all".into(),
-            false => "no runs yet; start one with `midwatch schedule fire ID`, or wait for a \
+            false => "no runs yet; start one with `midwatch run start NAME`, or wait for a \
                       schedule while `midwatch up` runs"
                 .into(),
         };
@@ -100,8 +100,7 @@ mod tests {
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
         let nothing = Runs { runs: Vec::new(), cursor: None };
         assert!(
-            render(&nothing, &all, &view)
-                .starts_with("no runs yet; start one with `midwatch schedule")
+            render(&nothing, &all, &view).starts_with("no runs yet; start one with `midwatch run")
         );
         for request in [
             RunList { schedule: Some("sch_0a1b2c3d".into()), ..RunList::default() },

@@ -20,7 +20,7 @@ const COLUMNS: [Column; 7] = [
     whole("NEXT"),
     whole("").or_left_out(1),
     shortened("TARGET", 10).or_left_out(3),
-    shortened("WHEN", 12).or_left_out(2),
+    shortened("WHEN", 20).or_left_out(2),
 ];
 
 /// List schedules, the next due first
