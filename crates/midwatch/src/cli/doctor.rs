@@ -303,7 +303,7 @@ fn render(answer: &Answer, view: &View) -> String {
         };
         // Below the first line there may be an excerpt of a file, which stays as it is.
         let (found, excerpt) = check.detail.split_once('\n').unwrap_or((&check.detail, ""));
-        let found = wrap(&format!("{}: {found}", check.name), width, "");
+        let found = wrap(&format!("{}: {}", check.name, view.localize(found)), width, "");
         let hint = check.hint.as_ref().map(|hint| wrap(&format!("→ {hint}"), width, "  "));
         let below = excerpt.lines().map(str::to_owned).chain(hint);
         let text = std::iter::once(found).chain(below).collect::<Vec<_>>().join("\n");

@@ -221,7 +221,8 @@ impl Story<'_> {
                     .filter(|line| line.about == schedule && SHOWN.contains(&line.kind.as_str()));
                 for line in lines {
                     let at = self.context.view.time_of_day(&line.at);
-                    self.show(&at, &format!("{schedule}: {}", line.text))?;
+                    let text = self.context.view.localize(&line.text);
+                    self.show(&at, &format!("{schedule}: {text}"))?;
                     if is_last(&line) {
                         return Ok(line);
                     }
