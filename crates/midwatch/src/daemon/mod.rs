@@ -94,7 +94,8 @@ pub async fn run(
     context.directory.create()?;
     let loaded = context.load_config()?;
     let lock = lock_directory(context).await?;
-    let logs = logs::init(&loaded.config.log, Some(context.directory.path()))
+    let is_level_chosen = loaded.is_set("log.level");
+    let logs = logs::init(&loaded.config.log, is_level_chosen, context.directory.path())
         .map_err(|error| Error::new(Code::Failed, format!("cannot start the log: {error}")))?;
     let mut hangup_signals = listen_for_hangups()?;
     let mut found = local_checks::check_files_and_process(context, &loaded.config);
