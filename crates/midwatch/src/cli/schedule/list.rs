@@ -12,6 +12,7 @@ use crate::cli::support::page::Page;
 use crate::cli::support::table::{Column, shortened, table_with_cursor, whole};
 use crate::context::Context;
 use crate::view::View;
+use crate::wrap::fit;
 
 const COLUMNS: [Column; 7] = [
     shortened("NAME", 12),
@@ -51,9 +52,9 @@ fn render(answer: &Schedules, view: &View) -> String {
         return "no matching schedules; `midwatch schedule list` shows all".into();
     }
     if answer.schedules.is_empty() {
-        return "no schedules yet; add one with `midwatch schedule add --name NAME --every 1h \
-                --agent AGENT --prompt TEXT`"
-            .into();
+        let text = "no schedules yet; add one with `midwatch schedule add --name NAME --every 1h --agent \
+                    AGENT --prompt TEXT`";
+        return fit(text, view.width);
     }
     let rows = answer.schedules.iter().map(|schedule| {
         let next = schedule.next_run_at.as_deref();

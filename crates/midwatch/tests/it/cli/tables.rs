@@ -88,7 +88,8 @@ fn tables_fit_narrow_terminals() {
 }
 
 /// What a command answers and why it refuses, in sentences that are longer than a line.
-const SENTENCES: [&[&str]; 16] = [
+const SENTENCES: [&[&str]; 17] = [
+    &["run", "list"],
     &["schedule", "add"],
     &["schedule", "next", "--cron", "0 9 * *"],
     &["schedule", "next", "--cron", "0 9 * * 1-5 *", "--tz", "UTC"],
