@@ -19,5 +19,6 @@ pub mod secret;
 pub mod storage;
 pub(crate) mod terminal_escape;
 pub mod tools;
+pub(crate) mod user_names;
 pub mod view;
 pub(crate) mod wrap;
