@@ -85,16 +85,18 @@ mod tests {
         let cursor = Some("sch_ffffffff".into());
         let text = render(&Schedules { schedules, agent: None, cursor }, &view);
         let expected = [
-            "NAME     ID            STATUS  NEXT                     TARGET      WHEN",
-            "standup  sch_0a1b2c3d  active  28 Mar 13:30:00  in 30m  agent ada   at 13:30 ev…",
-            "look     sch_ffffffff  paused                           tool fs.l…  every hour …",
+            "NAME     ID            STATUS  NEXT                     WHEN",
+            "standup  sch_0a1b2c3d  active  28 Mar 13:30:00  in 30m  at 13:30 every day (Eur…",
+            "look     sch_ffffffff  paused                           every hour (UTC)",
             "more: midwatch schedule list --cursor sch_ffffffff",
             "times are Europe/Berlin",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
         let nothing =
             render(&Schedules { schedules: Vec::new(), agent: None, cursor: None }, &view);
-        assert!(nothing.starts_with("no schedules yet; add one with `midwatch schedule add"));
+        assert!(
+            nothing.starts_with("no schedules yet; add one with\n`midwatch schedule add --name")
+        );
         let agent = Some("ada".to_owned());
         let nothing = render(&Schedules { schedules: Vec::new(), agent, cursor: None }, &view);
         assert_eq!(nothing, "no matching schedules; `midwatch schedule list` shows all");
