@@ -11,7 +11,7 @@ The daemon serves these at `/metrics` of its HTTP address, in the text format of
 Prometheus](howto/prometheus.md) sets that up, with alerts and a dashboard.
 
 - Counters and histograms begin at zero when the daemon starts and count what its process did. Only
-  `midwatch_log_entries_total` is the length of the whole ledger. If several processes share a database, add their numbers.
+  `midwatch_log_entries_total` is the length of the whole ledger. If several processes share a database, add theirs.
 - No label has an id, a name or text of yours: the values below are all that exist.
 - Times are in seconds.
 ";
