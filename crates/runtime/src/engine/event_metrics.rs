@@ -53,7 +53,7 @@ impl<B: Fn(&AgentName) -> Option<BackendKind>> Counting<'_, B> {
                 }
             }
             run::Event::Started(started) => {
-                self.decision(started.ruling.as_ref());
+                self.decision(started.ruling.as_ref(), Verdict::Allow);
                 if started.epoch == 1 && run.origin == Origin::Slot {
                     let waited = between(run.queued_at, started.at);
                     self.metrics.slot_lateness.observe(&["started"], waited);
@@ -61,7 +61,7 @@ impl<B: Fn(&AgentName) -> Option<BackendKind>> Counting<'_, B> {
             }
             run::Event::Retried(retried) => self.spent(run, retried.spent.as_ref()),
             run::Event::Ended(ended) => {
-                self.decision(ended.ruling.as_ref());
+                self.decision(ended.ruling.as_ref(), Verdict::Deny);
                 self.spent(run, ended.spent.as_ref());
                 self.end(id, run, ended);
             }
@@ -113,7 +113,9 @@ impl<B: Fn(&AgentName) -> Option<BackendKind>> Counting<'_, B> {
 
     fn approval(&self, id: &kernel::ApprovalId, event: &approval::Event) {
         let result = match event {
-            approval::Event::Requested(requested) => return self.decision(Some(&requested.ruling)),
+            approval::Event::Requested(requested) => {
+                return self.decision(Some(&requested.ruling), Verdict::Ask);
+            }
             approval::Event::Assented(_) | approval::Event::Consumed(_) => return,
             approval::Event::Decided(decided) => {
                 if let Some(approval) = self.committed.after.get::<Approval>(id) {
@@ -128,8 +130,9 @@ impl<B: Fn(&AgentName) -> Option<BackendKind>> Counting<'_, B> {
         self.metrics.approvals.add(&[result], 1);
     }
 
-    fn decision(&self, decision: Option<&PolicyDecision>) {
-        if let Some(decision) = decision {
+    /// Counts a decision if it has this verdict: an approved run starts with the decision that asked, which was counted before.
+    fn decision(&self, decision: Option<&PolicyDecision>, counted: Verdict) {
+        if let Some(decision) = decision.filter(|decision| decision.verdict == counted) {
             let labels = [verdict_name(decision.verdict), decision.posture.name()];
             self.metrics.policy_decisions.add(&labels, 1);
         }

@@ -80,14 +80,14 @@ async fn outcomes_are_counted_by_what_became_of_the_run() {
     {
         let world = World::new().await;
         let disposition = if outcome == "done" { "ran" } else { outcome };
-        world.send(of_tier(1, builtin("ada"))).await.unwrap();
+        world.send(of_tier(1, program("ada"))).await.unwrap();
         let world = fired(world, prompt).await;
         check(
             &world,
             &["slots_total", "runs_total", "runs"],
             &[
                 &format!(r#"slots_total{{disposition="{disposition}",trigger="slot"}} 1"#),
-                &format!(r#"runs_total{{outcome="{outcome}",backend="builtin",tier="1"}} 1"#),
+                &format!(r#"runs_total{{outcome="{outcome}",backend="command",tier="1"}} 1"#),
                 &format!(r#"runs{{state="unknown"}} {unknown}"#),
             ],
         )
@@ -151,7 +151,6 @@ async fn waiting_runs_and_used_budgets_are_gauges() {
     let mut world = world().await;
     world.limits = Limits { tokens: 40, ..Limits::default() };
     world.reopen().await.unwrap();
-    let waits = add(&world, named("waits", "smith", every("24h", "wait"))).await;
     let uses = add(&world, every("24h", "use 7")).await;
     run_engine(&world, async {
         wait_until_idle().await;
@@ -163,7 +162,9 @@ async fn waiting_runs_and_used_budgets_are_gauges() {
             &[r#"budget_used_ratio{scope_kind="installation",unit="tokens"} 0.2"#],
         );
         free.await;
-        for _ in 0..CONCURRENCY_MAX + 3 {
+        for number in 0..CONCURRENCY_MAX + 3 {
+            let name = format!("waits {number}");
+            let waits = add(&world, named(&name, "smith", every("24h", "wait"))).await;
             fire(&world, &waits).await;
         }
         set(&world, 20 * SECOND_US).await;
