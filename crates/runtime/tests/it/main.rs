@@ -22,6 +22,7 @@ mod hidden_objects;
 mod lists;
 #[cfg(test)]
 mod maintenance;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod notify;
