@@ -155,6 +155,25 @@ impl Engine {
         self.authenticator.authenticate_person(credentials).await
     }
 
+    /// The client of the HTTP API with the token of a person. A process of a run is refused.
+    pub async fn authenticate_api_client(
+        &self,
+        credentials: Credentials<'_>,
+    ) -> Result<Actor, Error> {
+        self.authenticator.authenticate_api_client(credentials).await
+    }
+
+    /// Number of entries in the ledger.
+    pub async fn ledger_size(&self) -> Result<u64, Error> {
+        Ok(self.store.head().await.map_err(errors::store)?.size())
+    }
+
+    /// Fails if the ledger cannot be read, or nothing may be written to it.
+    pub async fn check_ready(&self) -> Result<(), Error> {
+        self.write_guard.check()?;
+        self.ledger_size().await.map(drop)
+    }
+
     /// The caller of a network request, by its token alone: an assistant, unless the token is an agent's or observer's own.
     pub async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
         self.authenticator.authenticate_token(token).await

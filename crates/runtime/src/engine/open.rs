@@ -195,7 +195,11 @@ fn build(components: Components, base: Base) -> Parts {
         installation: installation.clone(),
         exporting: tokio::sync::Mutex::new(FinishedMonths::none()),
     });
-    let feed = Arc::new(Feed { store: store.clone(), transactions: transactions.clone() });
+    let feed = Arc::new(Feed {
+        instance: installation.instance.clone(),
+        store: store.clone(),
+        transactions: transactions.clone(),
+    });
     let tools = Arc::new(ToolCatalog { sealing: sealing.clone(), tools });
     let tokens = Arc::new(Tokens { store: store.clone() });
     let audit = Arc::new(Audit {

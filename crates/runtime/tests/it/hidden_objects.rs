@@ -96,7 +96,6 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
         | Request::LeaseRenew(LeaseRenew { note: _ })
         | Request::DaemonStop(DaemonStop { now: _, wait: _ })
         | Request::LedgerExport(LedgerExport { dir: _ })
-        | Request::LedgerTail(LedgerTail { after: _, limit: _, wait_ms: _ })
         | Request::TimelineShow(TimelineShow {
             after: _,
             since: _,
@@ -161,6 +160,15 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
         Request::RunList(RunList { agent, schedule, state: _, limit: _, cursor }) => {
             vec![(Agent, Optional(agent)), (Schedule, Optional(schedule)), (Run, Optional(cursor))]
         }
+        Request::LedgerTail(LedgerTail {
+            after: _,
+            limit: _,
+            wait_ms: _,
+            kind: _,
+            schedule,
+            run,
+            log: _,
+        }) => vec![(Schedule, Optional(schedule)), (Run, Optional(run))],
         Request::RunShow(RunShow { id })
         | Request::RunRead(RunRead { id, from: _ })
         | Request::RunWatch(RunWatch { id, seen: _, wait_ms: _ })
@@ -275,7 +283,7 @@ fn unknown(id: &str) -> String {
 /// Everything that the caller learns, with the id that it asked for left out.
 async fn response(world: &World, actor: &Actor, request: &Request, id: &str) -> String {
     let request = request.clone();
-    let call = Call { request, key: None, tool: None, progress: Default::default() };
+    let call = Call { request, key: None, version: None, tool: None, progress: Default::default() };
     let response = match world.engine.handle(actor.clone()).call(call).await {
         Ok(response) => serde_json::to_string(&response).unwrap(),
         Err(error) => format!("{:?}: {} ({:?})", error.code, error.message, error.hint),

@@ -123,7 +123,7 @@ pub(crate) async fn others(world: &World) -> Others {
 /// The outcome of a request, and everything in the response.
 async fn outcome(world: &World, actor: &Actor, name: &str, with: &Value) -> (Expected, String) {
     let request: Request = serde_json::from_value(json!({ "call": name, "with": with })).unwrap();
-    let call = Call { request, key: None, tool: None, progress: Default::default() };
+    let call = Call { request, key: None, version: None, tool: None, progress: Default::default() };
     match world.engine.handle(actor.clone()).call(call).await {
         Ok(answer) => (Answered, serde_json::to_string(&answer).unwrap()),
         Err(error) if error.code == Code::NotFound => (Hidden, String::new()),

@@ -204,7 +204,7 @@ impl World {
     }
 
     pub(crate) async fn events(&self) -> Vec<Event> {
-        let request = LedgerTail { after: Some(0), limit: Some(1_000), wait_ms: 0 };
+        let request = LedgerTail { after: Some(0), limit: Some(1_000), ..LedgerTail::default() };
         self.send(request).await.unwrap().events
     }
 

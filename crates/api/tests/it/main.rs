@@ -1,0 +1,3 @@
+//! Tests of the wire types as other programs see them.
+
+mod contract;
