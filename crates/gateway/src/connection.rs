@@ -4,6 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::sync::OnceCell;
+
+use crate::rest::PeerProcess;
+
 /// The addresses of both ends of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionAddresses {
@@ -16,6 +20,8 @@ pub struct ConnectionAddresses {
 pub(crate) struct RequestConnection {
     pub(crate) addresses: ConnectionAddresses,
     pub(crate) busy: BusyFlag,
+    /// The process at the other end, once a request needed to know it.
+    pub(crate) peer: Arc<OnceCell<PeerProcess>>,
 }
 
 /// Whether an authenticated caller waits for a response on a connection. A connection that is not busy is idle, and may

@@ -2,7 +2,7 @@
 //!
 //! Every request that reads or changes anything needs a token; a local address alone grants nothing. Requests
 //! that a foreign web page made a browser send are rejected first, by their `Host` and `Origin` headers. `/mcp`
-//! is for programs, `/approvals/ID` is the page of one approval for people.
+//! and `/api/v1` are for programs, `/approvals/ID` is the page of one approval for people.
 
 mod approval;
 mod authenticate;
@@ -15,6 +15,7 @@ mod origin;
 mod page;
 mod rejection;
 mod request_permit;
+mod rest;
 mod router;
 mod serve;
 #[cfg(test)]
@@ -25,4 +26,5 @@ pub use authenticate::{Authenticated, HttpAuthenticator};
 pub use byte_budget::{ByteBudget, FREE_BYTES_MAX, Reservation};
 pub use concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 pub use connection::ConnectionAddresses;
-pub use serve::serve;
+pub use rest::{ApiService, LedgerPosition, PeerProcess};
+pub use serve::{Services, serve};

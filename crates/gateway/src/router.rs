@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::{Code, Error};
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get};
 use http::StatusCode;
 use mcp::{Endpoint, ServerHandler};
@@ -16,6 +16,7 @@ use mcp::{Endpoint, ServerHandler};
 use crate::authenticate::{CallerGate, require_token};
 use crate::origin::require_own_host_and_origin;
 use crate::rejection::Rejection;
+use crate::rest::{self, ApiService};
 use crate::{approval, mcp_route, page};
 
 /// All routes. `port` is the one this server listens on.
@@ -23,12 +24,17 @@ pub(crate) fn router<S: ServerHandler>(
     port: u16,
     gate: Arc<CallerGate>,
     endpoint: Arc<Endpoint<S>>,
+    api: Arc<dyn ApiService>,
 ) -> Router {
+    let rest = rest::routes(Arc::clone(&api), Arc::clone(&gate));
     let with_token =
         routes_with_token(endpoint).layer(from_fn_with_state(Arc::clone(&gate), require_token));
     routes_without_token(gate)
         .merge(with_token)
+        .merge(rest::probes(api))
+        .merge(rest)
         .layer(from_fn_with_state(port, require_own_host_and_origin))
+        .layer(from_fn(rest::problem_documents))
         // Builds the handlers now, and not again for each request.
         .with_state(())
 }
@@ -53,17 +59,21 @@ fn routes_without_token(gate: Arc<CallerGate>) -> Router {
 
 async fn not_found() -> Rejection {
     let error = Error::new(Code::NotFound, "there is nothing at this path");
-    Rejection { status: StatusCode::NOT_FOUND, error: error.hint("use `/mcp` or `/approvals/ID`") }
+    Rejection {
+        status: StatusCode::NOT_FOUND,
+        error: error.hint("use `/mcp`, `/api/v1` or `/approvals/ID`"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
 
+    use api::{API_PREFIX, Route};
     use axum::body::Body;
     use axum::extract::Request;
     use bytes::Bytes;
-    use http::header::{ALLOW, AUTHORIZATION, CONNECTION, HOST, WWW_AUTHENTICATE};
+    use http::header::{ALLOW, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
     use http::{HeaderMap, Method};
     use http_body_util::BodyExt;
     use hyper::service::Service;
@@ -96,14 +106,16 @@ mod tests {
     /// Sends a request to `path` with these headers.
     async fn send(method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
         let gate = Arc::new(CallerGate::new(Arc::new(AcceptAll), RequestLimits::default()));
-        let router = router(PORT, gate, Arc::new(Endpoint::new(PORT, server)));
+        let api = Arc::new(AcceptAll);
+        let router = router(PORT, gate, Arc::new(Endpoint::new(PORT, server)), api);
         let here = SocketAddr::from(([127, 0, 0, 1], PORT));
         let addresses = ConnectionAddresses { peer: here, local: here };
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let connection = RequestConnection { addresses, busy: BusyFlag::default() };
+        let connection =
+            RequestConnection { addresses, busy: BusyFlag::default(), peer: Arc::default() };
         let request = request.extension(connection).body(Body::empty()).unwrap();
         let response = TowerToHyperService::new(router).call(request).await.unwrap();
         let (head, body) = response.into_parts();
@@ -127,8 +139,17 @@ mod tests {
             assert_eq!(nowhere.status, 401, "{method}");
             assert_eq!(nowhere.headers[WWW_AUTHENTICATE], "Bearer", "{method}");
             assert_eq!(nowhere.headers[CONNECTION], "close", "{method}");
-            for path in ["/", "/mcp", "/mcp/", "/approvals", "/api/v1/status", "*"] {
+            for path in ["/", "/mcp", "/mcp/", "/approvals", "*"] {
                 assert_eq!(without_token(&method, path).await, nowhere, "{method} {path}");
+            }
+            let nowhere = without_token(&method, "/api/v1/nowhere").await;
+            assert_eq!(nowhere.status, 401, "{method}");
+            assert_eq!(nowhere.headers[WWW_AUTHENTICATE], "Bearer", "{method}");
+            assert_eq!(nowhere.headers[CONTENT_TYPE], "application/problem+json", "{method}");
+            let paths = Route::all().map(|route| format!("{API_PREFIX}{}", route.path));
+            let more = ["/events", "/openapi.json", "", "/"].map(|it| format!("{API_PREFIX}{it}"));
+            for path in paths.chain(more) {
+                assert_eq!(without_token(&method, &path).await, nowhere, "{method} {path}");
             }
         }
     }
@@ -138,6 +159,9 @@ mod tests {
         for (method, path, status) in [
             (Method::GET, "/page.css", 200),
             (Method::HEAD, "/page.css", 200),
+            (Method::GET, "/healthz", 200),
+            (Method::GET, "/readyz", 200),
+            (Method::POST, "/readyz", 405),
             (Method::POST, "/page.css", 401),
             (Method::OPTIONS, "/page.css", 401),
             (Method::GET, "/page.css/", 401),

@@ -21,6 +21,7 @@ use tracing::{debug, warn};
 
 use crate::authenticate::{CallerGate, HttpAuthenticator, RequestLimits};
 use crate::connection::{BusyFlag, ConnectionAddresses, RequestConnection};
+use crate::rest::ApiService;
 use crate::router::router;
 use crate::write_timeout::WriteTimeout;
 
@@ -43,10 +44,23 @@ struct Limits {
     write: Duration,
 }
 
+/// What the routes need of the daemon.
+#[derive(Clone)]
+pub struct Services {
+    pub authenticator: Arc<dyn HttpAuthenticator>,
+    pub api: Arc<dyn ApiService>,
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Services")
+    }
+}
+
 /// Serves until `stopped` becomes true. `mcp` creates a server for each session at `/mcp`.
 pub async fn serve<S: ServerHandler>(
     listener: TcpListener,
-    authenticator: Arc<dyn HttpAuthenticator>,
+    services: Services,
     mcp: impl Fn() -> S + Send + Sync + 'static,
     stopped: Receiver<bool>,
 ) {
@@ -55,20 +69,21 @@ pub async fn serve<S: ServerHandler>(
         requests: RequestLimits::default(),
         write: WRITE_TIMEOUT,
     };
-    serve_within(limits, listener, authenticator, mcp, stopped).await;
+    serve_within(limits, listener, services, mcp, stopped).await;
 }
 
 async fn serve_within<S: ServerHandler>(
     limits: Limits,
     listener: TcpListener,
-    authenticator: Arc<dyn HttpAuthenticator>,
+    services: Services,
     mcp: impl Fn() -> S + Send + Sync + 'static,
     stopped: Receiver<bool>,
 ) {
     let port = listener.local_addr().map_or(0, |address| address.port());
+    let Services { authenticator, api } = services;
     let gate = Arc::new(CallerGate::new(authenticator, limits.requests));
     let endpoint = Arc::new(Endpoint::new(port, mcp));
-    let router = router(port, gate, Arc::clone(&endpoint));
+    let router = router(port, gate, Arc::clone(&endpoint), api);
     let mut connections = accept_until_stopped(listener, limits, router, stopped).await;
     endpoint.stop();
     let _ = timeout(STOP_GRACE, async { while connections.join_next().await.is_some() {} }).await;
@@ -146,7 +161,11 @@ async fn serve_connection(
         debug!(%error, "failed to disable Nagle's algorithm; responses may be delayed");
     }
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
-    let connection = RequestConnection { addresses: ConnectionAddresses { peer, local }, busy };
+    let connection = RequestConnection {
+        addresses: ConnectionAddresses { peer, local },
+        busy,
+        peer: Arc::default(),
+    };
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request| {
         request.extensions_mut().insert(connection.clone());
@@ -178,7 +197,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::test_support::{AcceptAll, server};
+    use crate::test_support::{server, services};
 
     fn limits(connections: usize, per_principal: usize, write: Duration) -> Limits {
         let requests = RequestLimits { per_principal, of_programs: 9 };
@@ -225,7 +244,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let served = serve_within(limits, listener, Arc::new(AcceptAll), server, stopped);
+        let served = serve_within(limits, listener, services(), server, stopped);
         let client = async {
             let result = tokio::task::spawn_blocking(move || client(address)).await;
             stop.send_replace(true);

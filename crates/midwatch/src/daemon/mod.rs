@@ -7,6 +7,7 @@ mod http;
 mod notification_channels;
 mod peer;
 mod process_tree;
+mod rest;
 mod service_manager;
 mod socket_server;
 mod stop_progress;
@@ -20,6 +21,7 @@ use agents::EnvironmentOf;
 use api::wire::Hello;
 use api::{Code, Error};
 use futures::future::{FutureExt, join, pending};
+use gateway::Services;
 use kernel::posture::{Check, Finding};
 use mcp::Server;
 use runtime::Engine;
@@ -142,11 +144,13 @@ pub async fn run(
     let serve_http = {
         let (authenticator, stopped) =
             (Arc::new(http::TokenAuthenticator::new(engine.clone())), stopped.clone());
+        let api = Arc::new(rest::RestService::new(engine.clone()));
         let selection = http::selection(&loaded);
         async move {
             if let Some(HttpListener { listener, other_loopback }) = http_listener {
                 let server = move || Server::with_handle_per_request(selection.clone(), VERSION);
-                gateway::serve(listener, authenticator, server, stopped).await;
+                let services = Services { authenticator, api };
+                gateway::serve(listener, services, server, stopped).await;
                 drop(other_loopback);
             }
         }

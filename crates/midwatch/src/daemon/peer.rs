@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use gateway::ConnectionAddresses;
+use gateway::{ConnectionAddresses, PeerProcess};
 use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, sockopt};
 use runtime::{Credentials, ProcessOrigin, UNKNOWN_UID};
@@ -48,6 +48,15 @@ impl Peer {
             Ancestry::External | Ancestry::Unknown => None,
         };
         Peer { uid, pid: None, ancestry, run }
+    }
+
+    /// The process as the HTTP API knows it.
+    pub(super) fn into_process(self) -> PeerProcess {
+        match (self.ancestry, self.run) {
+            (Ancestry::External, _) => PeerProcess::External { uid: self.uid },
+            (_, Some(run)) => PeerProcess::Run(run),
+            (Ancestry::Descendant(_) | Ancestry::Unknown, None) => PeerProcess::Unknown,
+        }
     }
 
     /// The credentials of the process before it has sent any.
