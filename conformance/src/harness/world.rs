@@ -74,6 +74,24 @@ impl World {
         Ok(World { root, program, url, token, _daemon: daemon })
     }
 
+    /// Creates a token, and returns its secret.
+    pub(super) fn create_token(&self, name: &str, role: &str) -> Result<String> {
+        let created = self.run(&["token", "create", "--role", role, "--name", name])?;
+        text(&created, "/token/secret")
+    }
+
+    /// Fails if the ledger is damaged.
+    pub(super) fn verify(&self) -> Result<()> {
+        self.run(&["ledger", "verify"]).map(drop)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<Value> {
+        let mut command = command(&self.program, self.root.path());
+        let output = command.arg("--json").args(arguments).output()?;
+        ensure!(output.status.success(), "{arguments:?}: {output:?}");
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
     /// Sets the environment in which clients find this world.
     pub(super) fn envs<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let root = self.root.path();
