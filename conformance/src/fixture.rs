@@ -13,7 +13,7 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt, ready};
-use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator};
+use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator, Services};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
@@ -57,7 +57,8 @@ pub(crate) async fn serve_http() -> anyhow::Result<()> {
     println!("http://{}/mcp", listener.local_addr()?);
     let changes = Arc::<Changes>::default();
     let (_stop, stopped) = watch::channel(false);
-    gateway::serve(listener, Arc::new(AcceptAll), move || Fixture::new(&changes), stopped).await;
+    let services = Services { authenticator: Arc::new(AcceptAll), api: None };
+    gateway::serve(listener, services, move || Fixture::new(&changes), stopped).await;
     Ok(())
 }
 

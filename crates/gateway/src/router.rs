@@ -24,14 +24,13 @@ pub(crate) fn router<S: ServerHandler>(
     port: u16,
     gate: Arc<CallerGate>,
     endpoint: Arc<Endpoint<S>>,
-    api: Arc<dyn ApiService>,
+    api: Option<Arc<dyn ApiService>>,
 ) -> Router {
-    let rest = rest::routes(Arc::clone(&api), Arc::clone(&gate));
+    let rest = api.map(|api| rest::routes(api, Arc::clone(&gate))).unwrap_or_default();
     let with_token =
         routes_with_token(endpoint).layer(from_fn_with_state(Arc::clone(&gate), require_token));
     routes_without_token(gate)
         .merge(with_token)
-        .merge(rest::probes(api))
         .merge(rest)
         .layer(from_fn_with_state(port, require_own_host_and_origin))
         .layer(from_fn(rest::problem_documents))
@@ -106,7 +105,7 @@ mod tests {
     /// Sends a request to `path` with these headers.
     async fn send(method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
         let gate = Arc::new(CallerGate::new(Arc::new(AcceptAll), RequestLimits::default()));
-        let api = Arc::new(AcceptAll);
+        let api = Some(Arc::new(AcceptAll) as Arc<dyn ApiService>);
         let router = router(PORT, gate, Arc::new(Endpoint::new(PORT, server)), api);
         let here = SocketAddr::from(([127, 0, 0, 1], PORT));
         let addresses = ConnectionAddresses { peer: here, local: here };

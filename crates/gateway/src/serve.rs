@@ -48,7 +48,8 @@ struct Limits {
 #[derive(Clone)]
 pub struct Services {
     pub authenticator: Arc<dyn HttpAuthenticator>,
-    pub api: Arc<dyn ApiService>,
+    /// `None` for a server without the HTTP API.
+    pub api: Option<Arc<dyn ApiService>>,
 }
 
 impl std::fmt::Debug for Services {

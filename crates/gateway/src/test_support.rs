@@ -61,7 +61,7 @@ impl ApiService for AcceptAll {
 
 /// Services that accept every caller.
 pub(crate) fn services() -> Services {
-    Services { authenticator: Arc::new(AcceptAll), api: Arc::new(AcceptAll) }
+    Services { authenticator: Arc::new(AcceptAll), api: Some(Arc::new(AcceptAll)) }
 }
 
 impl Handle for AcceptAll {

@@ -42,14 +42,15 @@ pub(crate) struct Api {
 }
 
 /// The routes that need no token.
-pub(crate) fn probes(service: Arc<dyn ApiService>) -> Router {
+fn probes(service: Arc<dyn ApiService>) -> Router {
     Router::new()
         .route("/healthz", get(probes::is_alive))
         .route("/readyz", get(probes::is_ready).with_state(service))
 }
 
-/// All routes below `/api/v1`.
+/// All routes below `/api/v1`, and the probes.
 pub(crate) fn routes(service: Arc<dyn ApiService>, gate: Arc<CallerGate>) -> Router {
+    let probes = probes(Arc::clone(&service));
     let api = Arc::new(Api { service, gate, rates: RateLimit::default() });
     let mut router = Router::new();
     for route in Route::all() {
@@ -65,7 +66,7 @@ pub(crate) fn routes(service: Arc<dyn ApiService>, gate: Arc<CallerGate>) -> Rou
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(&api), authenticate::require_caller))
         .with_state(api);
-    Router::new().nest(API_PREFIX, router)
+    probes.nest(API_PREFIX, router)
 }
 
 const fn filter(method: Method) -> MethodFilter {

@@ -149,7 +149,7 @@ pub async fn run(
         async move {
             if let Some(HttpListener { listener, other_loopback }) = http_listener {
                 let server = move || Server::with_handle_per_request(selection.clone(), VERSION);
-                let services = Services { authenticator, api };
+                let services = Services { authenticator, api: Some(api) };
                 gateway::serve(listener, services, server, stopped).await;
                 drop(other_loopback);
             }
