@@ -1,5 +1,7 @@
 //! The HTTP API against its OpenAPI document, by Schemathesis.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -11,21 +13,36 @@ const PACKAGE: &str = "schemathesis==4.32.0";
 /// Examples are the same in every run.
 const SEED: &str = "2026";
 /// Not sent: it ends the daemon.
-const LEFT_OUT: &str = "/daemon/stop";
+const LEFT_OUT: &str = "/api/v1/daemon/stop";
 /// Checks that every request of a schema is accepted. Ours have grammars that no schema has, such as that of cron.
 const LEFT_OUT_CHECK: &str = "positive_data_acceptance";
 
-/// Sends `examples` requests per operation and check.
+/// Sends about `examples` requests per operation: first with ids that do not exist, then with those of a schedule, a run and
+/// an approval.
 pub(crate) fn check(examples: u32) -> Result<()> {
     let python = install::python("schemathesis", PACKAGE)?;
     let world = World::start()?;
+    let config = world.root().join("schemathesis.toml");
+    for objects in [String::new(), parameters(&world)?] {
+        // 428 is the right status of an edit without its version, RFC 6585.
+        let statuses = "[400, 401, 403, 406, 415, 422, 428]";
+        let text = format!("[checks]\nmissing_required_header.expected-statuses = {statuses}\n");
+        fs::write(&config, text + &objects)?;
+        run(&python.with_file_name("st"), &config, &world, examples)?;
+    }
+    world.verify()
+}
+
+fn run(program: &Path, config: &Path, world: &World, examples: u32) -> Result<()> {
     let token = world.create_token("otto", "operator")?;
     let base = world.url.strip_suffix("/mcp").context("the url has no path")?;
     let document = format!("{base}/api/v1/openapi.json");
     let bearer = format!("Authorization: Bearer {token}");
-    let mut schemathesis = Command::new(python.with_file_name("st"));
+    let mut schemathesis = Command::new(program);
     schemathesis
-        .args(["run", &document, "--url", &format!("{base}/api/v1"), "--header", &bearer])
+        .arg("--config-file")
+        .arg(config)
+        .args(["run", &document, "--url", base, "--header", &bearer])
         .args(["--mode", "all", "--seed", SEED, "--max-examples", &examples.to_string()])
         .args(["--phases", "examples,coverage,fuzzing", "--generation-database", "none"])
         .args(["--exclude-path", LEFT_OUT, "--exclude-checks", LEFT_OUT_CHECK])
@@ -33,5 +50,33 @@ pub(crate) fn check(examples: u32) -> Result<()> {
         .stdin(Stdio::null());
     let status = schemathesis.status().context("cannot run schemathesis")?;
     ensure!(status.success(), "schemathesis ended with {status}");
-    world.verify()
+    Ok(())
+}
+
+/// Objects for the parameters of paths.
+fn parameters(world: &World) -> Result<String> {
+    let schedule = world.add_schedule("brief", "echo")?;
+    let doomed = world.add_schedule("doomed", "echo")?;
+    let run = world.start_run(&schedule)?;
+    let asking = world.start_run(&world.add_schedule("asks", "outside")?)?;
+    let approval = world.wait_for_approval(&asking)?;
+    let objects = [
+        (
+            "include-path-regex = \"/schedules/\"\ninclude-method = [\"GET\", \"POST\", \"PATCH\"]",
+            "id",
+            schedule,
+        ),
+        ("include-path = \"/api/v1/schedules/{id}\"\ninclude-method = \"DELETE\"", "id", doomed),
+        ("include-path-regex = \"/runs/\"", "id", run),
+        ("include-path-regex = \"/approvals/\"", "id", approval),
+        (
+            "include-path-regex = \"/agents/\"\ninclude-method = [\"GET\", \"POST\", \"PATCH\"]",
+            "name",
+            "echo".to_owned(),
+        ),
+    ];
+    let operation = |(filter, name, value): &(&str, &str, String)| {
+        format!("\n[[operations]]\n{filter}\nparameters = {{ \"path.{name}\" = \"{value}\" }}\n")
+    };
+    Ok(objects.iter().map(operation).collect())
 }

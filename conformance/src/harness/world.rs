@@ -4,10 +4,15 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// How soon a run that needs an approval asks for it.
+const APPROVAL_WITHIN: Duration = Duration::from_secs(20);
 
 /// A child process, killed when dropped.
 struct Server(Child);
@@ -72,6 +77,35 @@ impl World {
         let (daemon, ready) = Server::start(up.stderr(Stdio::null()))?;
         let url = format!("{}/mcp", text(&serde_json::from_str(&ready)?, "/ready/http")?);
         Ok(World { root, program, url, token, _daemon: daemon })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Adds a schedule that is due once in a long time. Returns its id.
+    pub(super) fn add_schedule(&self, name: &str, agent: &str) -> Result<String> {
+        let add = ["schedule", "add", "--name", name, "--agent", agent];
+        let added = self.run(&[&add[..], &["--prompt", name, "--every", "1000h"]].concat())?;
+        text(&added, "/schedule/id")
+    }
+
+    /// Starts a run. Returns its id.
+    pub(super) fn start_run(&self, schedule: &str) -> Result<String> {
+        text(&self.run(&["run", "start", schedule])?, "/run/id")
+    }
+
+    /// The approval that a run waits for.
+    pub(super) fn wait_for_approval(&self, run: &str) -> Result<String> {
+        let started = Instant::now();
+        loop {
+            let shown = self.run(&["run", "show", run])?;
+            if let Ok(approval) = text(&shown, "/run/approval_id") {
+                return Ok(approval);
+            }
+            ensure!(started.elapsed() < APPROVAL_WITHIN, "the run needs no approval: {shown}");
+            sleep(Duration::from_millis(10));
+        }
     }
 
     /// Creates a token, and returns its secret.

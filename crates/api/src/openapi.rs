@@ -36,7 +36,7 @@ pub fn document() -> Value {
             "description": "Everything that the command line does, over HTTP on this machine. See docs/http.md.",
             "license": {"name": "MIT OR Apache-2.0"},
         },
-        "servers": [{"url": API_PREFIX}],
+        "servers": [{"url": "/"}],
         "security": [{"token": []}],
         "paths": paths,
         "components": {
@@ -64,7 +64,7 @@ pub fn text() -> String {
 }
 
 fn insert(paths: &mut Map<String, Value>, path: &str, method: Method, operation: Value) {
-    let item = paths.entry(path).or_insert_with(|| json!({}));
+    let item = paths.entry(format!("{API_PREFIX}{path}")).or_insert_with(|| json!({}));
     if let Some(item) = item.as_object_mut() {
         item.insert(method.as_str().to_ascii_lowercase(), operation);
     }
@@ -240,7 +240,6 @@ fn probe(path: &str, summary: &str) -> Value {
         responses = with_field(responses, "503", text("No."));
     }
     json!({
-        "servers": [{"url": "/"}],
         "get": {
             "operationId": path.trim_start_matches('/'),
             "summary": summary,

@@ -11,12 +11,12 @@ use serde_json::Value;
 
 /// What clients of a document may rely on, one line each.
 ///
-/// `GET /runs` is a route, `GET /runs -> Runs` its response, `Runs.cursor?: string` a field that may be absent, `=` a value,
+/// `GET /api/v1/runs` is a route, `GET /api/v1/runs -> …` its response, `Runs.cursor?: string` a field that may be absent, `=` a value,
 /// `>` what a request may have, and `!` what it must have.
 fn contract(document: &Value) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for (path, methods) in object(&document["paths"]) {
-        for (method, operation) in object(methods).filter(|(name, _)| *name != "servers") {
+        for (method, operation) in object(methods) {
             let route = format!("{} {path}", method.to_ascii_uppercase());
             lines.insert(route.clone());
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
@@ -147,9 +147,13 @@ fn breaking_changes_are_found() {
     let push = |item: &'static str| {
         move |value: &mut Value| value.as_array_mut().unwrap().push(item.into())
     };
-    check("/paths", &remove("/health"), Some("no longer: GET /health"));
+    check("/paths", &remove("/api/v1/health"), Some("no longer: GET /api/v1/health"));
     let method = remove("delete");
-    check("/paths/~1schedules~1{id}", &method, Some("no longer: DELETE /schedules/{id}"));
+    check(
+        "/paths/~1api~1v1~1schedules~1{id}",
+        &method,
+        Some("no longer: DELETE /api/v1/schedules/{id}"),
+    );
     let fields = "/components/schemas/Run/properties";
     check(fields, &remove("attempt"), Some("no longer: Run.attempt: integer"));
     let required = "/components/schemas/Run/required";
@@ -164,9 +168,9 @@ fn breaking_changes_are_found() {
     check(&states, &|list| drop(list.as_array_mut().unwrap().remove(0)), value);
     check(&states, &push("new"), None);
     check(fields, &|fields| fields["more"] = serde_json::json!({"type": "string"}), None);
-    let body = "/paths/~1agents/post/requestBody/content/application~1json/schema";
-    let needed = Some("newly required: POST /agents ! tier");
+    let body = "/paths/~1api~1v1~1agents/post/requestBody/content/application~1json/schema";
+    let needed = Some("newly required: POST /api/v1/agents ! tier");
     check(&format!("{body}/required"), &push("tier"), needed);
-    let tier = Some("no longer: POST /agents > tier: integer|null");
+    let tier = Some("no longer: POST /api/v1/agents > tier: integer|null");
     check(&format!("{body}/properties"), &remove("tier"), tier);
 }
