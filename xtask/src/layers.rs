@@ -81,7 +81,7 @@ pub const LAYERS: &[Layer] = &[
     edge("files", &[]),
     edge("agents", &["files", "kernel"]),
     edge("store-sqlite", &["ledger", "store"]),
-    edge("store-postgres", &["ledger", "store"]),
+    edge("store-postgres", &["files", "ledger", "store"]),
     edge("runtime", &["agents", "api", "calendar", "files", "kernel", "ledger", "policy", "store"]),
     edge("transport", &["api"]),
     edge("mcp", &["api", "compat"]),

@@ -4,6 +4,7 @@
 //! not supported. Secrets are references; no type here holds a secret's value.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -582,6 +583,9 @@ impl SettingsParser {
 
 /// An `http` or `https` address without credentials.
 ///
+/// Parsing refuses what the URL standard reads in another way than [`Url::host`] does, and credentials however they are
+/// written. A stored url was parsed by the rules of its time and is read as it is; no request goes to one that is invalid.
+///
 /// Invariant: starts with the scheme, has a host, no user part and no blanks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -629,7 +633,21 @@ fn host(rest: &str) -> &str {
 impl FromStr for Url {
     type Err = Invalid;
 
+    /// The refusal does not repeat the text, which may have a secret in it.
     fn from_str(text: &str) -> Result<Url, Invalid> {
+        let url = Url::from_stored(text.to_owned())?;
+        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+        match check_authority(rest) {
+            Ok(()) => Ok(url),
+            // In `https://me:a/b@host` the standard reads the host `me`; its author meant a password.
+            Err(_) if has_at_sign(rest) => Err(CREDENTIALS_IN_URL),
+            Err(problem) => Err(Invalid::Url(problem)),
+        }
+    }
+}
+
+impl Url {
+    fn from_stored(text: String) -> Result<Url, Invalid> {
         if URL_BYTES_MAX < text.len() {
             return Err(Invalid::TooLong { setting: "url", max: URL_BYTES_MAX });
         }
@@ -639,13 +657,49 @@ impl FromStr for Url {
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         let rest = rest.ok_or(Invalid::Url("does not start with http:// or https://"))?;
         if authority(rest).contains('@') {
-            return Err(Invalid::Url("contains credentials; give them as a secret reference"));
+            return Err(CREDENTIALS_IN_URL);
         }
         if host(rest).is_empty() {
             return Err(Invalid::Url("has no host"));
         }
-        Ok(Url(text.to_owned()))
+        Ok(Url(text))
     }
+}
+
+const CREDENTIALS_IN_URL: Invalid =
+    Invalid::Url("contains credentials; give them as a secret reference");
+
+/// Checks the part of a url between its scheme and its path.
+fn check_authority(rest: &str) -> Result<(), &'static str> {
+    // The standard reads it as a slash.
+    if rest.contains('\\') {
+        return Err("contains a backslash");
+    }
+    let (authority, host) = (authority(rest), host(rest));
+    let port = authority.strip_prefix(host).and_then(|it| it.strip_prefix(':'));
+    // The standard allows an empty port, but no sign.
+    let is_port =
+        |port: &str| port.is_empty() || port.parse::<u16>().is_ok() && !port.starts_with('+');
+    if !port.is_none_or(is_port) {
+        return Err("has an invalid port");
+    }
+    match is_host(host) {
+        true => Ok(()),
+        false => Err("has an invalid host"),
+    }
+}
+
+/// Whether a text is a name, an IPv4 address, or an IPv6 address in brackets. Nothing in it is encoded.
+fn is_host(text: &str) -> bool {
+    match text.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').is_some_and(|it| it.parse::<Ipv6Addr>().is_ok()),
+        None => text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_')),
+    }
+}
+
+/// Whether a text has an `@`, or a form of it that the URL standard reads as one.
+fn has_at_sign(text: &str) -> bool {
+    text.contains(['@', '\u{ff20}', '\u{fe6b}']) || text.contains("%40")
 }
 
 impl From<Url> for String {
@@ -658,7 +712,7 @@ impl TryFrom<String> for Url {
     type Error = Invalid;
 
     fn try_from(text: String) -> Result<Url, Invalid> {
-        text.parse()
+        Url::from_stored(text)
     }
 }
 
@@ -880,6 +934,70 @@ mod tests {
             assert!(!refusal.to_string().contains("verysecret"));
         }
         assert_eq!("file:~/key".parse::<SecretRef>(), Err(Invalid::Tilde("secret file")));
+    }
+
+    #[test]
+    fn credentials_in_a_url_are_refused_without_repeating_them() {
+        const CREDENTIALS: &str = "the url contains credentials; give them as a secret reference";
+        const BACKSLASH: &str = "the url contains a backslash";
+        const PORT: &str = "the url has an invalid port";
+        const HOST: &str = "the url has an invalid host";
+        for (text, expected) in [
+            ("https://me:hunter2@x", CREDENTIALS),
+            ("https://me:hunter2@x:8/y", CREDENTIALS),
+            ("https://hunter2@x", CREDENTIALS),
+            ("https://@x", CREDENTIALS),
+            ("https://:hunter2@x", CREDENTIALS),
+            ("https://me:hunter2@y@x", CREDENTIALS),
+            // A slash, `?` or `#` in the password ends the host, and leaves a port that is none.
+            ("https://me:hunter2/a@x", CREDENTIALS),
+            ("https://me:hunter2?a@x", CREDENTIALS),
+            ("https://me:hunter2#a@x", CREDENTIALS),
+            ("https://me:65536/hunter2@x", CREDENTIALS),
+            ("https://me:hunter2\\a@x", CREDENTIALS),
+            ("https://me\\:hunter2@x", CREDENTIALS),
+            ("https://\\me:hunter2@x", CREDENTIALS),
+            ("https://x\\@hunter2/", CREDENTIALS),
+            ("https://me%3Ahunter2%40x/", CREDENTIALS),
+            ("https://me:hunter2%40x/", CREDENTIALS),
+            ("https://me:hunter2\u{ff20}x/", CREDENTIALS),
+            ("https://hunter2\u{fe6b}x/", CREDENTIALS),
+            ("https://x\\hunter2", BACKSLASH),
+            ("https://x/a\\hunter2", BACKSLASH),
+            ("https://me:hunter2/", PORT),
+            ("https://me:hunter2:80/", HOST),
+            ("https://x:+80/", PORT),
+            ("https://x:65536/", PORT),
+            ("https://hunter2%2Fx/", HOST),
+            ("https://[::1/", HOST),
+            ("https://[hunter2]/", HOST),
+            // By the standard these name `x` and a path, a query or a fragment.
+            ("https://x/a:b@c", "ok"),
+            ("https://x:80/a@b", "ok"),
+            ("https://x?a@b", "ok"),
+            ("https://x#a@b", "ok"),
+            ("https://x:/", "ok"),
+            ("https://x:65535/%40", "ok"),
+            ("https://a-b_c.example./", "ok"),
+            ("https://b\u{fc}cher.example", "ok"),
+            ("http://[::1]:7400/mcp", "ok"),
+            ("http://[::ffff:127.0.0.1]", "ok"),
+        ] {
+            let parsed = text.parse::<Url>();
+            let found = parsed.as_ref().map_or_else(ToString::to_string, |_| "ok".to_owned());
+            assert_eq!(found, expected, "{text}");
+            assert!(!found.contains("hunter2"), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn stored_url_is_read_as_it_is() {
+        for stored in ["https://me:hunter2/a@x", "https://x:65536/", "https://x\\y"] {
+            let json = serde_json::to_string(stored).unwrap();
+            let url: Url = serde_json::from_str(&json).unwrap();
+            assert_eq!(url.as_str(), stored);
+            assert!(stored.parse::<Url>().is_err(), "{stored}");
+        }
     }
 
     #[test]

@@ -19,4 +19,5 @@ pub mod secret;
 pub mod storage;
 pub(crate) mod terminal_escape;
 pub mod tools;
+pub(crate) mod user_names;
 pub mod view;

@@ -24,7 +24,12 @@ impl Storage {
     pub fn of(context: &Context, config: &Config) -> Result<Storage, Error> {
         match &config.store.url {
             None => Ok(Storage::File(context.directory.database())),
-            Some(url) => Ok(Storage::Database(Box::new(target(url, context, config)?))),
+            Some(url) => {
+                // A stop is not refused for it: it leaves a marker.
+                let in_config = |error| Error { code: Code::ConfigInvalid, ..error };
+                let target = target(url, context, config).map_err(in_config)?;
+                Ok(Storage::Database(Box::new(target)))
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! How to connect to the database: URL, password and certificates.
 
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -15,6 +17,8 @@ use tokio_postgres::config::{ChannelBinding, Host, LoadBalanceHosts, SslMode, Ss
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 const DEFAULT_PORT: u16 = 5432;
+/// Far above the length of a system's bundle.
+const CA_FILE_BYTES_MAX: u64 = 4 << 20;
 /// The database ends a transaction that is idle for this long, so that a stalled process does not block
 /// others. The process retries the transaction.
 const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(5);
@@ -144,7 +148,8 @@ fn parse(url: &str) -> Result<Config, InvalidTarget> {
         return Err(invalid("the store's URL must start with `postgres://`"));
     }
     let config = Config::from_str(url).map_err(|_| invalid("the store's URL is invalid"))?;
-    if config.get_password().is_some() {
+    // An encoded colon makes a password part of the user's name.
+    if config.get_password().is_some() || config.get_user().is_some_and(|it| it.contains(':')) {
         return Err(InvalidTarget {
             message: "the store's URL must not contain a password".into(),
             hint: "give `store.password` as `env:NAME` or `file:/absolute/path`",
@@ -215,9 +220,8 @@ fn tls(needs_roots: bool, ca_file: Option<&Path>) -> Result<ClientConfig, Invali
             message: format!("cannot read the certificates in `{}`: {what}", path.display()),
             hint: HINT,
         };
-        for certificate in
-            CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))?
-        {
+        let file = open_certificates(path).map_err(|error| unreadable(&error))?;
+        for certificate in CertificateDer::pem_reader_iter(file) {
             let certificate = certificate.map_err(|error| unreadable(&error))?;
             roots.add(certificate).map_err(|error| unreadable(&error))?;
         }
@@ -233,6 +237,16 @@ fn tls(needs_roots: bool, ca_file: Option<&Path>) -> Result<ClientConfig, Invali
         hint: HINT,
     })?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Opens a file of certificates, which may be a link. A pipe in its place would make every command wait, also one that stops
+/// something.
+fn open_certificates(path: &Path) -> io::Result<File> {
+    let file = files::open_linked(path)?;
+    match file.metadata()?.len() <= CA_FILE_BYTES_MAX {
+        true => Ok(file),
+        false => Err(io::Error::other(format!("it is longer than {CA_FILE_BYTES_MAX} bytes"))),
+    }
 }
 
 #[cfg(test)]
@@ -262,6 +276,9 @@ mod tests {
         check("postgresql://ada@localhost/watch", Ok(SslMode::Prefer));
         check("postgres://ada@%2Fvar%2Frun/watch", Ok(SslMode::Prefer));
         check("postgres://ada:hunter2@localhost/watch", Err("must not contain a password"));
+        check("postgres://ada:hun/ter2@localhost/watch", Err("must not contain a password"));
+        check("postgres://ada%3Ahunter2@localhost/watch", Err("must not contain a password"));
+        check("postgres://localhost/watch?password=hunter2", Err("must not contain a password"));
         check("postgres://ada@localhost", Err("a host and a database"));
         check("postgres:///watch", Err("a host and a database"));
         check("postgres://ada@localhost:many/watch", Err("is invalid"));

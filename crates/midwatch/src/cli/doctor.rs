@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ use super::support::wrap::wrap;
 use crate::access::send;
 use crate::config::Loaded;
 use crate::context::Context;
-use crate::daemon::tcp_sockets::listeners;
+use crate::daemon::tcp_sockets::{PortHolder, describe, port_holders};
 use crate::local_checks;
 use crate::storage::Storage;
 use crate::view::View;
@@ -55,7 +56,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let loaded = context.load_config();
     let mut checks =
         vec![check_config(context, &loaded), check_directory(context), check_disk(context)];
-    let mut signed = 0;
+    let (mut signed, mut daemon) = (0, None);
     if let Ok(loaded) = &loaded {
         let startup = StartupChecks::collect(context, loaded).await;
         checks.extend(posture::Check::ALL.into_iter().flat_map(|check| startup.results(check)));
@@ -63,10 +64,11 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
         checks.extend(startup.store(context));
         checks.push(startup.notices(loaded));
         signed = startup.signed_entries();
+        daemon = startup.opened().and_then(|status| status.daemon.pid);
     }
     checks.extend(check_separation(context));
     if let Ok(loaded) = &loaded {
-        checks.extend(check_port(loaded));
+        checks.extend(check_port(loaded, daemon));
         checks.push(check_checkpoint_copy(loaded, signed).await);
     }
     let is_wrong = checks.iter().any(|check| check.result == CheckResult::Wrong);
@@ -278,14 +280,26 @@ fn check_separation(context: &Context) -> Option<Check> {
     })
 }
 
-/// Whether a process of another user answers at the daemon's HTTP port.
-fn check_port(loaded: &Loaded) -> Option<Check> {
-    let port = loaded.config.http.listen?.port();
+/// Whether another process than the daemon answers at its port of either loopback address. A process of this user counts if
+/// it is known not to be the daemon.
+fn check_port(loaded: &Loaded, daemon: Option<u32>) -> Option<Check> {
+    let port = loaded.config.http.listen.filter(|address| address.port() != 0)?.port();
     let own = rustix::process::getuid().as_raw();
-    let other = listeners(port).into_iter().find(|user| *user != own)?;
-    let found = format!("a process of user {other} listens on port {port}");
-    let hint = "do not enter a token on its pages; set another port with `http.listen`";
-    Some(Check::warning("port", found, hint))
+    let is_daemon = |pid: i32| u32::try_from(pid).ok() == daemon;
+    let is_foreign = |holder: &PortHolder| match holder.processes.is_empty() {
+        true => holder.uid != own,
+        false => !holder.processes.iter().any(|(pid, _)| is_daemon(*pid)),
+    };
+    let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
+    loopback.into_iter().find_map(|ip| {
+        let address = SocketAddr::new(ip, port);
+        let foreign: Vec<PortHolder> =
+            port_holders(address).into_iter().filter(is_foreign).collect();
+        let found = format!("{} listens on {address}", describe(&foreign)?);
+        let hint =
+            "enter no token on its pages; end that process, or set another port with `http.listen`";
+        Some(Check::warning("port", found, hint))
+    })
 }
 
 /// The columns of the results before the checks.

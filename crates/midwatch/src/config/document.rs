@@ -58,6 +58,7 @@ fn section_entries<'t>(
             span: name.span(),
             message: format!("`{section}` is a section, not {}", raw(value).described()),
             hint: Some(format!("write `[{section}]` on a separate line, and its keys below it")),
+            is_secret: false,
         })],
     }
 }
@@ -110,6 +111,7 @@ fn not_toml(error: &toml::de::Error, text: &str) -> Fault {
         span: error.span().unwrap_or(end..end),
         message: format!("the file is not valid TOML: {}", error.message()),
         hint: None,
+        is_secret: false,
     }
 }
 
@@ -119,13 +121,18 @@ fn unknown_section(name: &str, span: Range<usize>) -> Fault {
         || format!("the sections are {}", names().map(code).collect::<Vec<_>>().join(", ")),
         |near| format!("did you mean `{near}`?"),
     );
-    Fault { span, message: format!("unknown section {}", quoted(name)), hint: Some(hint) }
+    Fault {
+        span,
+        message: format!("unknown section {}", quoted(name)),
+        hint: Some(hint),
+        is_secret: false,
+    }
 }
 
 fn unknown_key(section: &str, name: &str, span: Range<usize>) -> Fault {
     let path = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
     let hint = Some(hint_for(section, name));
-    Fault { span, message: format!("unknown key {}", quoted(&path)), hint }
+    Fault { span, message: format!("unknown key {}", quoted(&path)), hint, is_secret: false }
 }
 
 /// The key may be misspelt or in the wrong section: in TOML, a top-level key below a section belongs to

@@ -23,12 +23,17 @@ pub struct Error {
     pub excerpt: Option<String>,
 }
 
+/// Stands for a value that must not be quoted.
+const HIDDEN: &str = "\"[redacted]\"";
+
 /// A fault at a position in the file.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) span: Range<usize>,
     pub(super) message: String,
     pub(super) hint: Option<String>,
+    /// The text at the position may be a secret and must not be quoted.
+    pub(super) is_secret: bool,
 }
 
 impl Error {
@@ -51,7 +56,14 @@ impl Error {
 impl Fault {
     pub(super) fn in_file(self, file: &Path, text: &str) -> Error {
         let error = Error::of_file(file, self.message);
-        Error { hint: self.hint, ..error }.at(text, self.span)
+        let error = Error { hint: self.hint, ..error };
+        match (text.get(..self.span.start), text.get(self.span.end..)) {
+            (Some(before), Some(after)) if self.is_secret => {
+                let end = self.span.start + HIDDEN.len();
+                error.at(&format!("{before}{HIDDEN}{after}"), self.span.start..end)
+            }
+            _ => error.at(text, self.span),
+        }
     }
 }
 

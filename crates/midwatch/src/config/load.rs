@@ -126,6 +126,7 @@ impl Draft {
                 span: value_span,
                 message: message(key, key.path, &invalid, &value),
                 hint: invalid.hint,
+                is_secret: key.kind.is_secret(),
             })?;
         }
         Ok(())
@@ -187,8 +188,8 @@ impl Chosen {
         let message = |name: &str| format!("`{name}` {what}");
         match (&self.source, file) {
             (Source::File { key_span }, Some((path, text))) => {
-                let fault = Fault { span: key_span.clone(), message: message(self.key.path), hint };
-                fault.in_file(path, text)
+                let (span, message) = (key_span.clone(), message(self.key.path));
+                Fault { span, message, hint, is_secret: false }.in_file(path, text)
             }
             (Source::Variable, _) => Error::of_environment(message(&self.key.variable()), hint),
             (_, _) => Error::of_environment(message(self.key.path), hint),

@@ -401,8 +401,36 @@ fn notices_to_other_machines_must_be_encrypted() {
     }
     let error = load("", &[("MIDWATCH_NOTICE_URL", "http://example.com")]).unwrap_err();
     assert!(error.message.starts_with("`MIDWATCH_NOTICE_URL` goes to"), "{error}");
-    let secret = load("notice.token = \"hunter22\"", &[]).unwrap_err();
-    assert!(!secret.to_string().contains("hunter22"), "{secret}");
+}
+
+#[test]
+fn refused_value_that_may_be_a_secret_is_not_repeated() {
+    for (key, value) in [
+        ("notice.token", "hunter22"),
+        ("store.password", "hunter22"),
+        ("notice.url", "https://me:hunter22@x"),
+        ("notice.url", "https://me:hunter22/a@x"),
+        ("notice.url", "https://me:a/hunter22@x"),
+        ("notice.url", "https://me:hunter22\\a@x"),
+        ("notice.url", "https://me%3Ahunter22%40x"),
+        ("store.url", "postgres://me:hunter22@x/db"),
+        ("store.url", "postgres://me:a/hunter22@x/db"),
+        ("store.url", "postgres://me%3Ahunter22@x/db"),
+        ("store.url", "postgres://x/db?password=hunter22"),
+        ("store.url", "postgres:/me:hunter22@x/db"),
+    ] {
+        for text in [format!("{key} = '{value}'"), format!("{key} = '''\n{value}'''")] {
+            let error = load(&text, &[]).unwrap_err();
+            let shown = format!("{error} {:?} {:?}", error.excerpt, error.hint);
+            assert!(shown.contains(key) && shown.contains("[redacted]"), "{value}: {shown}");
+            assert!(error.hint.as_ref().is_some_and(|hint| !hint.is_empty()), "{value}: {shown}");
+            assert!(!shown.contains("hunter22"), "{value}: {shown}");
+        }
+        let variable = format!("MIDWATCH_{}", key.to_uppercase().replace('.', "_"));
+        let error = load("", &[(variable.as_str(), value)]).unwrap_err();
+        let shown = format!("{error} {:?} {:?}", error.excerpt, error.hint);
+        assert!(shown.contains(&variable) && !shown.contains("hunter22"), "{value}: {shown}");
+    }
 }
 
 #[test]

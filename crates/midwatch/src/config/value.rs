@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agents::Scheme;
 use api::nearest;
-use kernel::backend::{SecretRef, Url};
+use kernel::backend::{Invalid, SecretRef, Url};
 use kernel::money::Money;
 use mcp::{Toolset, UnknownToolset};
 use store_postgres::Target;
@@ -88,6 +88,7 @@ impl TextValue for PathBuf {
 
 impl TextValue for DatabaseUrl {
     const EXPECTED: &str = "the url of a database";
+    const IS_SECRET: bool = true;
 
     fn parse_text(text: &str) -> Option<DatabaseUrl> {
         Target::check(text).is_ok().then(|| DatabaseUrl(text.to_owned()))
@@ -113,13 +114,20 @@ impl TextValue for SecretRef {
 
 impl TextValue for Url {
     const EXPECTED: &str = "an `https` or `http` url";
+    // A password may be in it, in a form that no pattern finds.
+    const IS_SECRET: bool = true;
 
     fn parse_text(text: &str) -> Option<Url> {
         text.parse().ok().filter(|url| Scheme::of(url).is_some())
     }
 
-    fn hint_for(_: &str) -> String {
-        "it starts with https:// and has no password".to_owned()
+    fn hint_for(text: &str) -> String {
+        match text.parse::<Url>() {
+            Err(invalid @ Invalid::Url(_)) => {
+                format!("{invalid}; write it as `https://host/path`, without a password")
+            }
+            _ => "write it as `https://host/path`, without a password".to_owned(),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::peer::Peer;
-use super::tcp_sockets::listeners;
+use super::tcp_sockets::{describe, port_holders};
 use crate::config::{Loaded, Origin};
 
 const KEY: &str = "http.listen";
@@ -61,8 +61,8 @@ impl ReservedAddress {
         match bound.and_then(|socket| socket.listen(BACKLOG)) {
             Ok(listener) => Ok(Some(HttpListener { listener, other_loopback })),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_default(loaded) => {
-                let users = listeners(address.port());
-                warn!(%address, ?users, "the default port is taken, so HTTP is off; set another address with `{KEY}`");
+                let holders = describe(&port_holders(address));
+                warn!(%address, holders, "the default port is taken, so HTTP is off; set another address with `{KEY}`");
                 Ok(None)
             }
             Err(error) => Err(listen_error(address, &error)),
@@ -104,8 +104,8 @@ fn bind_other_loopback(address: SocketAddr) -> Option<TcpSocket> {
         Ok(socket) => Some(socket),
         Err(error) => {
             if error.kind() == io::ErrorKind::AddrInUse {
-                let users = listeners(other.port());
-                warn!(%other, ?users, "another process has this port at the other loopback address: do not use `localhost`");
+                let holders = describe(&port_holders(other));
+                warn!(%other, holders, "another process has this port at the other loopback address: do not use `localhost`");
             }
             None
         }
@@ -126,9 +126,20 @@ fn is_default(loaded: &Loaded) -> bool {
 }
 
 fn listen_error(address: SocketAddr, error: &io::Error) -> Error {
-    Error::new(Code::Failed, format!("cannot listen on {address}: {error}")).hint(format!(
-        "set another address with `{KEY}` in the configuration; empty turns HTTP off"
-    ))
+    let change =
+        format!("set another address with `{KEY}` in the configuration; empty turns HTTP off");
+    let failed =
+        |what: String| Error::new(Code::Failed, format!("cannot listen on {address}: {what}"));
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return failed(error.to_string()).hint(change);
+    }
+    match describe(&port_holders(address)) {
+        Some(holders) => failed(format!("{holders} listens there"))
+            .hint(format!("enter no token on its pages; end that process, or {change}")),
+        None => {
+            failed("the port is taken by a process that cannot be named".to_owned()).hint(change)
+        }
+    }
 }
 
 /// Authenticates callers by their token.

@@ -1,8 +1,11 @@
-//! Finds the processes that own the peer's end of a TCP connection on this machine, from `/proc`.
+//! Finds the processes that own the peer's end of a TCP connection on this machine, and those that listen at an address,
+//! from `/proc`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{fmt, fs, io};
+
+use crate::user_names::user_name;
 
 /// The state of a listening socket, as the kernel writes it.
 const LISTENING: &str = "0A";
@@ -29,21 +32,88 @@ pub(super) fn find_peer_socket(peer: SocketAddr, local: SocketAddr) -> Option<So
     }
 }
 
-/// The users whose processes listen on a port.
-pub(crate) fn listeners(port: u16) -> Vec<u32> {
-    let tables = ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/self/net/{table}")));
-    let mut users: Vec<u32> = tables.iter().flatten().flat_map(|it| users_of(it, port)).collect();
-    users.sort_unstable();
-    users.dedup();
-    users
+/// A process that listens at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PortHolder {
+    pub(crate) uid: u32,
+    /// The processes that have the socket, with the names of their programs. `/proc` hides those of other users from all but
+    /// root.
+    pub(crate) processes: Vec<(i32, String)>,
 }
 
-fn users_of(table: &str, port: u16) -> impl Iterator<Item = u32> {
-    let end = format!(":{port:04X}");
+/// Who listens where nobody else can bind this address: at the address itself, or at all addresses.
+pub(crate) fn port_holders(address: SocketAddr) -> Vec<PortHolder> {
+    let places = occupying(address);
+    let tables = ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/self/net/{table}")));
+    let sockets = tables.iter().flatten().flat_map(|it| listening_sockets(it, &places));
+    let mut holders: Vec<PortHolder> = Vec::new();
+    for socket in sockets {
+        let processes = owners_of(&socket);
+        let holder = PortHolder { uid: socket.uid, processes };
+        if !holders.contains(&holder) {
+            holders.push(holder);
+        }
+    }
+    holders
+}
+
+/// Prints the user by name, and the processes where they are known.
+impl fmt::Display for PortHolder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match user_name(self.uid) {
+            Some(name) => write!(out, "user `{name}`")?,
+            None => write!(out, "uid {}", self.uid)?,
+        }
+        for (index, (pid, program)) in self.processes.iter().enumerate() {
+            let separator = if index == 0 { " (" } else { ", " };
+            write!(out, "{separator}pid {pid}, `{program}`")?;
+        }
+        out.write_str(if self.processes.is_empty() { "" } else { ")" })
+    }
+}
+
+/// A text such as `user `ada` (pid 7, `nc`) and uid 1001`; `None` if nobody is known to listen.
+pub(crate) fn describe(holders: &[PortHolder]) -> Option<String> {
+    let texts: Vec<String> = holders.iter().map(ToString::to_string).collect();
+    (!texts.is_empty()).then(|| texts.join(" and "))
+}
+
+/// The processes that have the socket, as far as `/proc` shows them.
+fn owners_of(socket: &Socket) -> Vec<(i32, String)> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = processes.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
+    let owners = pids.filter(|pid| is_owned_by(*pid, socket).unwrap_or(false));
+    owners.map(|pid| (pid, program_name(pid))).collect()
+}
+
+/// The name of a program, without what would not be printed as it is.
+fn program_name(pid: i32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let is_shown = |letter: &char| letter.is_ascii_graphic() && *letter != '`';
+    name.chars().filter(is_shown).collect()
+}
+
+/// The addresses, as the kernel writes them, at which a listener keeps others from binding this one.
+fn occupying(address: SocketAddr) -> Vec<String> {
+    let port = address.port();
+    let all: SocketAddr = (Ipv6Addr::UNSPECIFIED, port).into();
+    let mut places = vec![table_format(address), table_format(all)];
+    if address.is_ipv4() {
+        let all: SocketAddr = (Ipv4Addr::UNSPECIFIED, port).into();
+        places.extend([all, v4_mapped(address)].map(table_format));
+    }
+    places
+}
+
+fn listening_sockets(table: &str, places: &[String]) -> impl Iterator<Item = Socket> {
     table.lines().filter_map(move |line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let [_, local, _, LISTENING, _, _, _, user, ..] = fields.as_slice() else { return None };
-        local.ends_with(&end).then(|| user.parse().ok()).flatten()
+        let [_, local, _, LISTENING, _, _, _, uid, _, inode, ..] = fields.as_slice() else {
+            return None;
+        };
+        let is_there = places.iter().any(|place| place == local);
+        let link = format!("socket:[{inode}]");
+        is_there.then(|| Some(Socket { uid: uid.parse().ok()?, link })).flatten()
     })
 }
 
@@ -111,14 +181,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listeners_are_found_by_their_port() {
-        for address in ["127.0.0.1:0", "[::1]:0"] {
-            let listener = TcpListener::bind(address).unwrap();
+    fn port_holders_are_named_by_user_and_process() {
+        let uid = rustix::process::getuid().as_raw();
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        for (listens_at, is_held, is_free) in [
+            ("127.0.0.1:0", "127.0.0.1", Some("127.0.0.2")),
+            ("[::1]:0", "::1", Some("127.0.0.1")),
+            ("0.0.0.0:0", "127.0.0.1", Some("::1")),
+            ("[::]:0", "127.0.0.1", None),
+        ] {
+            let listener = TcpListener::bind(listens_at).unwrap();
             let port = listener.local_addr().unwrap().port();
-            assert_eq!(listeners(port), [rustix::process::getuid().as_raw()], "{address}");
+            let holders = |ip: &str| port_holders((ip.parse::<IpAddr>().unwrap(), port).into());
+            let found = holders(is_held);
+            let [PortHolder { uid: found_uid, processes }] = found.as_slice() else {
+                panic!("{listens_at}: {found:?}")
+            };
+            assert_eq!(*found_uid, uid, "{listens_at}");
+            let program = program_name(pid);
+            assert_eq!(*processes, [(pid, program.clone())], "{listens_at}");
+            let text = describe(&found).unwrap();
+            assert!(text.ends_with(&format!(" (pid {pid}, `{program}`)")), "{text}");
+            if let Some(other) = is_free {
+                assert_eq!(holders(other), [], "{listens_at} holds {other}");
+            }
             drop(listener);
-            assert!(listeners(port).is_empty(), "{address}");
+            assert_eq!(holders(is_held), [], "{listens_at}");
         }
+    }
+
+    #[test]
+    fn a_user_without_a_name_is_printed_by_number() {
+        let holder = |uid| PortHolder { uid, processes: Vec::new() };
+        assert_eq!(describe(&[holder(0)]).as_deref(), Some("user `root`"));
+        let unknown = (1..).map(|it| u32::MAX - it).find(|uid| user_name(*uid).is_none()).unwrap();
+        let expected = format!("user `root` and uid {unknown}");
+        assert_eq!(describe(&[holder(0), holder(unknown)]), Some(expected));
+        assert_eq!(describe(&[]), None);
     }
 
     #[test]

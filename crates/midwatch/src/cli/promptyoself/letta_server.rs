@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agents::{Egress, Get, Http, HttpResponse, Post, RequestError};
 use api::{Code, Error};
-use kernel::backend::Url;
+use kernel::backend::{Invalid, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,11 @@ impl<'a> LettaServer<'a> {
     }
 
     fn endpoint(&self, path: &str) -> Result<Url, Error> {
-        let invalid = |_| Error::new(Code::InvalidInput, "LETTA_BASE_URL is not a valid url");
+        // The refusal does not repeat the url, which may have a secret in it.
+        let invalid = |invalid: Invalid| {
+            Error::new(Code::InvalidInput, format!("LETTA_BASE_URL is not a valid url: {invalid}"))
+                .hint("write it as `https://host`, and set the token as LETTA_API_KEY")
+        };
         format!("{}{path}", self.url).parse().map_err(invalid)
     }
 }

@@ -260,6 +260,36 @@ fn freeze_without_a_daemon_and_a_start_do_not_wait_for_a_pipe() {
     });
 }
 
+/// A configuration may name a pipe as the file of a secret or of certificates. Nothing waits for it, and a freeze is left as
+/// a marker where the data cannot be opened.
+#[test]
+fn files_that_the_configuration_names_may_be_pipes() {
+    let database = "url = 'postgres://ada@127.0.0.1:9/watch'\n";
+    for (section, key) in [
+        ("notice", "url = 'http://127.0.0.1:9/'\ntoken = 'file:PIPE'".to_owned()),
+        ("store", format!("{database}password = 'file:PIPE'")),
+        ("store", format!("{database}ca_file = 'PIPE'")),
+        ("ledger", "checkpoint_copy = 'PIPE'".to_owned()),
+    ] {
+        let world = World::with_agent("ada");
+        let pipe = world.root().join("pipe");
+        make_pipe(&pipe);
+        let key = key.replace("PIPE", pipe.to_str().unwrap());
+        fs::write(world.data().join("midwatch.toml"), format!("[{section}]\n{key}\n")).unwrap();
+        let frozen = run_within(&world, FREEZE_TIME_MAX, &["freeze"]);
+        let marker = world.data().join("stop/freeze");
+        assert!(frozen.code == Some(0) || marker.exists(), "{key}: {frozen:?}");
+        for command in ["doctor", "status"] {
+            run_within(&world, TIMEOUT, &[command]);
+        }
+        if section != "ledger" {
+            let up = run_within(&world, TIMEOUT, &["up"]);
+            assert_eq!(up.code.map(|code| code != 0), Some(true), "{key}: {up:?}");
+            assert!(!up.stdout.contains("\"ready\""), "{key}: {up:?}");
+        }
+    }
+}
+
 #[test]
 fn command_refuses_a_pipe_as_an_argument_at_once() {
     let world = World::with_agent("ada");

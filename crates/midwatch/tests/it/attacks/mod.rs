@@ -48,7 +48,7 @@
 //! | G1 | internal addresses | agents `g1_…`, `operations::notifications::g1_…`, `http::requests::g1_…` |
 //! | G2 | endless, slow and packed responses | agents `webhook`, `letta`; `operations::notifications` |
 //! | G3 | WebSocket frames | does not apply: there is no WebSocket |
-//! | G4 | secrets in every encoding | `access::secrets::g4_…`, `compat::letta::g4_…`, agents `g4_…`, crate redact |
+//! | G4 | secrets in every encoding | `access::secrets::g4_…`, [`secrets`] `credentials_in_a_url_…`, `compat::letta::g4_…`, agents `g4_…`, crate redact |
 //! | G5 | a changed ledger | `ledger`, `faults`, crate ledger |
 //! | G6 | hostile texts where people decide | [`approvals`] `g6_…`, `approvals::page` |
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::access::secrets::files_with;
 use crate::approvals::setup::{add_tier_2_schedule, request_approval};
 use crate::support::world::World;
 
@@ -45,4 +46,71 @@ fn b3_program_finds_no_token_of_a_person() {
     daemon.stop();
     let files = crate::access::secrets::files_with(world.root(), &secret, &[]);
     assert_eq!(files, Vec::<String>::new());
+}
+
+/// Wherever a url is given, a password in it is refused, and is in no file and no output.
+#[test]
+fn credentials_in_a_url_are_refused_and_not_repeated() {
+    let mut world = World::new();
+    world.set("MIDWATCH_LOG_LEVEL", "trace");
+    world.ok(&["agent", "add", "ada", "--backend", "webhook", "--url", "https://x/hook"]);
+    let forms = [
+        "https://me:hunter22@x",
+        "https://hunter22@x",
+        "https://me:hunter22/a@x",
+        r"https://me:hunter22\a@x",
+        "https://me%3Ahunter22%40x",
+    ];
+    let add = |name, backend, more: &[&'static str]| {
+        let add: [&'static str; 5] = ["agent", "add", name, "--backend", backend];
+        [&add[..], more].concat()
+    };
+    let commands = [
+        vec!["agent", "edit", "ada"],
+        add("bob", "webhook", &[]),
+        add("bob", "letta", &["--remote-id", "agent-1"]),
+    ];
+    let mut daemon = None;
+    for has_daemon in [false, true] {
+        daemon = has_daemon.then(|| world.up());
+        for form in forms {
+            for command in &commands {
+                let arguments = [&command[..], &["--url", form]].concat();
+                let error = world.refused(&arguments, "invalid_input", 2);
+                assert!(error.contains("the url contains credentials"), "{arguments:?}: {error}");
+                assert!(error.contains("--credential"), "{arguments:?}: {error}");
+                assert!(!error.contains("hunter22"), "{arguments:?}: {error}");
+            }
+        }
+    }
+    drop(daemon);
+    for form in forms {
+        let list = ["promptyoself", "agents"];
+        let variables = [("LETTA_BASE_URL", form)];
+        let output = world.command().envs(variables).args(list).output().unwrap();
+        let output = [output.stdout, output.stderr].concat();
+        let output = String::from_utf8_lossy(&output);
+        assert!(output.contains("the url contains credentials"), "{form}: {output}");
+        assert!(!output.contains("hunter22"), "{form}: {output}");
+    }
+    for (key, form) in forms.map(|form| ("notice.url", form)).into_iter().chain([
+        ("store.url", "postgres://me:hunter22@x/db"),
+        ("store.url", "postgres://me:hunter22/a@x/db"),
+        ("store.url", "postgres://me%3Ahunter22@x/db"),
+    ]) {
+        let file = world.root().join("wrong.toml");
+        fs::write(&file, format!("{key} = '{form}'\n")).unwrap();
+        for command in [&["config", "check"][..], &["config", "show"], &["status"], &["up"]] {
+            for format in [&[][..], &["--json"]] {
+                let file = ["--config", file.to_str().unwrap()];
+                let outcome = world.run(&[format, &file[..], command].concat());
+                let output = format!("{}{}", outcome.stdout, outcome.stderr);
+                assert_eq!(outcome.code, Some(2), "{form} {command:?}: {output}");
+                assert!(output.contains(key), "{form} {command:?}: {output}");
+                assert!(!output.contains("hunter22"), "{form} {command:?}: {output}");
+            }
+        }
+    }
+    assert_eq!(files_with(world.root(), "hunter22", &["wrong.toml"]), Vec::<String>::new());
+    assert_eq!(world.agents(), ["ada"]);
 }

@@ -54,6 +54,64 @@ fn deciding_tools_are_neither_listed_nor_callable() {
     assert_eq!(shown["approval"]["state"], "pending");
 }
 
+/// A model could give its user, or a shell, whatever command it is handed.
+#[test]
+fn nothing_that_a_model_reads_contains_a_command_that_approves() {
+    let world = World::with_agent("echo");
+    world.ok(&["agent", "add", "hook", "--backend", "webhook", "--url", "http://127.0.0.1:9/x"]);
+    let _daemon = world.up();
+    let toolsets: Vec<&str> = ::mcp::Toolset::ALL.iter().map(|toolset| toolset.name()).collect();
+    let toolsets = toolsets.join(",");
+    for is_modern in [false, true] {
+        let mut client = match is_modern {
+            true => Client::modern(&world, &["--toolsets", &toolsets]),
+            false => Client::legacy(&world, &["--toolsets", &toolsets]),
+        };
+        let schedule = json!({"name": format!("out-{is_modern}"), "agent": "hook", "prompt": "go", "every": "1000h"});
+        let id = create_schedule(&mut client, schedule);
+        let run = start_run(&mut client, &id, &format!("k-{is_modern}"));
+        let parked = wait_for_run(&mut client, &run, |it| it["run"]["approval_id"].is_string());
+        let approval = parked["run"]["approval_id"].clone();
+        let mut read = vec![("wait_for_run".to_owned(), parked)];
+        for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+            read.push((method.to_owned(), client.request(method, json!({}))));
+        }
+        // Every tool that only reads, and the one that calls a human.
+        let arguments = json!({
+            "run_id": run, "schedule_id": id, "approval_id": approval, "id": approval, "agent": "hook", "name": "hook",
+            "about": approval, "wait_ms": 1, "timeout_ms": 1, "at": "2030-01-01T00:00:00Z",
+        });
+        for tool in client.tools() {
+            let name = tool["name"].as_str().unwrap().to_owned();
+            let only_reads = tool["annotations"]["readOnlyHint"] == true;
+            if !only_reads && name != "approval_call_human" {
+                continue;
+            }
+            let known = tool["inputSchema"]["properties"].as_object().cloned().unwrap_or_default();
+            let given = arguments.as_object().unwrap().iter();
+            let given: serde_json::Map<String, Value> = given
+                .filter(|(key, _)| known.contains_key(*key))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            let result = client.request("tools/call", json!({"name": name, "arguments": given}));
+            read.push((name, result));
+        }
+        let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
+        for expected in ["approval_get", "approval_list", "run_get", "approval_call_human"] {
+            let (_, answer) = read.iter().find(|(name, _)| name == expected).expect(expected);
+            assert!(answer.to_string().contains(approval.as_str().unwrap()), "{names:?}: {answer}");
+        }
+        for (name, answer) in &read {
+            let answer = answer.to_string();
+            for command in
+                ["approval approve", "midwatch approve", "approval sign", "approve --plan"]
+            {
+                assert!(!answer.contains(command), "{name} hands out `{command}`: {answer}");
+            }
+        }
+    }
+}
+
 #[test]
 fn no_tool_or_method_approves_freezes_renews_or_changes_policy() {
     let world = World::with_agent("echo");

@@ -13,4 +13,5 @@ mod retention;
 mod startup_checks;
 mod stop;
 mod storage;
+mod taken_port;
 mod wrong_clock;

@@ -11,6 +11,7 @@ use super::crontab::Layout;
 use super::crontab_entries::Crontab;
 use crate::cli::support::input::{read_file_or_stdin, unreadable};
 use crate::context::Context;
+use crate::user_names;
 
 const CRONTAB_BYTES_MAX: u64 = 1 << 20;
 /// The crontab of the system, which has a user column.
@@ -107,16 +108,10 @@ fn read(path: &Path) -> Result<String, Error> {
 
 /// The name in `/etc/passwd`, else the one in the environment, else the uid.
 pub(super) fn user_name(context: &Context) -> String {
-    let uid = getuid().as_raw().to_string();
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let in_passwd = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == uid).then(|| name.to_owned())
-    });
+    let uid = getuid().as_raw();
     let in_environment =
         || ["LOGNAME", "USER"].iter().find_map(|name| context.environment.get(*name));
-    in_passwd.or_else(|| in_environment().cloned()).unwrap_or(uid)
+    user_names::user_name(uid).or_else(|| in_environment().cloned()).unwrap_or(uid.to_string())
 }
 
 #[cfg(test)]
