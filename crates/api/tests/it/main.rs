@@ -1,3 +1,4 @@
 //! Tests of the wire types as other programs see them.
 
+#[cfg(test)]
 mod contract;

@@ -138,6 +138,13 @@ fn an_edit_names_the_version_that_it_changes() {
         assert_eq!(edit(&tag, second).problem(), (412, "stale".to_owned()));
         assert_eq!(api.get(&path).header("etag"), Some(&*new), "a stale edit changed it");
         assert_eq!(edit(&new, third).status, 200);
+        // An edit that is repeated with its key is made once, though it made its version stale.
+        let tag = api.get(&path).header("etag").unwrap().to_owned();
+        let headers = [("If-Match", tag.as_str()), ("Idempotency-Key", path.as_str())];
+        let made = api.send("PATCH", &path, &headers, first);
+        let repeated = api.send("PATCH", &path, &headers, first);
+        assert_eq!(repeated.header("idempotent-replayed"), Some("true"), "{repeated:?}");
+        assert_eq!(repeated.header("etag"), made.header("etag"), "{repeated:?}");
     }
 }
 
@@ -200,6 +207,14 @@ fn probes_need_no_token_and_say_whether_it_can_write() {
         let reply = daemon.request("GET", path, &host, "");
         assert_eq!((reply.status, reply.body.as_str()), (200, text), "{reply:?}");
     }
+    daemon.kill();
+    // What an earlier process writes that found damage.
+    std::fs::write(world.data().join("damaged"), "entry 3 was changed").unwrap();
+    let daemon = HttpDaemon::new(&mut world, String::new());
+    let host = [("Host", daemon.address.as_str())];
+    assert_eq!(daemon.request("GET", "/healthz", &host, "").status, 200);
+    let reply = daemon.request("GET", "/readyz", &host, "");
+    assert_eq!((reply.status, &*reply.body), (503, "not ready: log_damaged\n"), "{reply:?}");
 }
 
 #[test]
