@@ -12,13 +12,14 @@ mod rate_limit;
 mod request;
 mod service;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::{API_PREFIX, Call, Code, Error, Method, Route};
 use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, get, on};
+use axum::routing::{MethodFilter, MethodRouter, any, get};
 use axum::{Extension, Router};
 use http::StatusCode;
 use http::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
@@ -33,6 +34,9 @@ pub use service::{ApiService, LedgerPosition, PeerProcess};
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// The document of all routes, as it is checked in.
 const OPENAPI: &str = include_str!("../../../../docs/openapi.json");
+
+/// The feed, and where events are published.
+const EVENTS: &str = "/events";
 
 /// What the handlers share.
 pub(crate) struct Api {
@@ -52,18 +56,29 @@ fn probes(service: Arc<dyn ApiService>) -> Router {
 pub(crate) fn routes(service: Arc<dyn ApiService>, gate: Arc<CallerGate>) -> Router {
     let probes = probes(Arc::clone(&service));
     let api = Arc::new(Api { service, gate, rates: RateLimit::default() });
-    let mut router = Router::new();
+    let mut paths: BTreeMap<&'static str, Vec<&'static Route>> = BTreeMap::new();
     for route in Route::all() {
-        let handle = move |State(api), Extension(caller), headers, request| {
-            respond(route, api, caller, headers, request)
-        };
-        router = router.route(route.path, on(filter(route.method), handle));
+        paths.entry(route.path).or_default().push(route);
+    }
+    let mut router = Router::new();
+    for (path, routes) in paths {
+        let mut methods: Vec<Method> = routes.iter().map(|route| route.method).collect();
+        methods.extend((path == EVENTS).then_some(Method::GET));
+        let mut at_path = other_methods(methods);
+        for route in routes {
+            let handle = move |State(api), Extension(caller), headers, request| {
+                respond(route, api, caller, headers, request)
+            };
+            at_path = at_path.on(filter(route.method), handle);
+        }
+        if path == EVENTS {
+            at_path = at_path.get(events::respond);
+        }
+        router = router.route(path, at_path);
     }
     let router = router
-        .route("/events", get(events::respond))
-        .route("/openapi.json", get(openapi))
+        .route("/openapi.json", other_methods(vec![Method::GET]).get(openapi))
         .fallback(not_found)
-        .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(&api), authenticate::require_caller))
         .with_state(api);
     probes.nest(API_PREFIX, router)
@@ -124,9 +139,20 @@ async fn not_found() -> Rejection {
     Rejection { status: StatusCode::NOT_FOUND, error: error.hint(hint) }
 }
 
-/// The router adds the header `Allow`.
-async fn wrong_method() -> Rejection {
+/// Responds to the methods that a path does not have. The router would do that, but it would name the methods of a path also
+/// to callers without a token.
+fn other_methods(mut methods: Vec<Method>) -> MethodRouter<Arc<Api>> {
+    methods.sort();
+    let names = methods.iter().map(|method| match method {
+        Method::GET => "GET,HEAD",
+        other => other.as_str(),
+    });
+    let allowed = names.collect::<Vec<_>>().join(",");
+    any(move || wrong_method(allowed))
+}
+
+async fn wrong_method(allowed: String) -> impl IntoResponse {
     let error = Error::new(Code::InvalidInput, "this path does not have this method");
-    let hint = format!("the header `{ALLOW}` lists those that it has");
-    Rejection { status: StatusCode::METHOD_NOT_ALLOWED, error: error.hint(hint) }
+    let error = error.hint(format!("it has {allowed}"));
+    ([(ALLOW, allowed)], Rejection { status: StatusCode::METHOD_NOT_ALLOWED, error })
 }

@@ -5,7 +5,7 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use serde_json::json;
 
 use crate::rejection::Rejection;
@@ -74,11 +74,9 @@ pub(crate) async fn problem_documents(request: Request, next: Next) -> Response 
     if !is_api {
         return response;
     }
-    let problem = document(response.status(), &error);
     let (mut head, _) = response.into_parts();
-    let (problem, body) = problem.into_parts();
-    head.headers.remove(http::header::CONTENT_LENGTH);
+    let body = document(head.status, &error).into_body();
+    head.headers.remove(CONTENT_LENGTH);
     head.headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
-    drop(problem);
     Response::from_parts(head, body)
 }
