@@ -53,6 +53,7 @@ fn run(program: &Path, config: &Path, world: &World, examples: u32) -> Result<()
         .args(["--phases", "examples,coverage,fuzzing", "--generation-database", "none"])
         .args(["--exclude-path", LEFT_OUT, "--exclude-checks", LEFT_OUT_CHECK])
         .args(["--continue-on-failure", "--workers", "1", "--rate-limit", "40/s", "--no-color"])
+        .current_dir(world.root())
         .stdin(Stdio::null());
     let status = schemathesis.status().context("cannot run schemathesis")?;
     ensure!(status.success(), "schemathesis ended with {status}");

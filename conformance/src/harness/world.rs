@@ -140,7 +140,7 @@ impl World {
 fn command(program: impl AsRef<OsStr>, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_remove("MIDWATCH_TOKEN").env("MIDWATCH_DATA", root.join("data")).env("HOME", root);
-    command.env("MIDWATCH_HTTP_LISTEN", "").stdin(Stdio::null());
+    command.env("MIDWATCH_HTTP_LISTEN", "").stdin(Stdio::null()).current_dir(root);
     command
 }
 

@@ -66,6 +66,7 @@ fn bad_requests_are_problems_with_stable_codes() {
         ("GET", "/schedules", &[], "{}", 400, "invalid_input"),
         ("GET", "/schedules/%ff", &[], "", 400, "invalid_input"),
         ("POST", "/agents", &[], "", 400, "invalid_input"),
+        ("POST", "/ledger/exports", &[], r#"{"dir": "exports"}"#, 400, "invalid_input"),
         ("POST", "/agents", &[], "not json", 400, "invalid_input"),
         ("POST", "/agents", &[], "[]", 400, "invalid_input"),
         ("POST", "/agents", &[], r#"{"name": "a", "name": "b"}"#, 400, "invalid_input"),

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -143,7 +144,10 @@ pub(super) fn next_line(
     stream: &mut BufReader<TcpStream>,
     is_wanted: impl Fn(&str) -> bool,
 ) -> String {
+    let started = Instant::now();
     loop {
+        // A stream has a bookmark every 15 seconds, for ever.
+        assert!(started.elapsed() < TIMEOUT, "the stream has no such line");
         let mut line = String::new();
         assert_ne!(stream.read_line(&mut line).unwrap(), 0, "the stream ended");
         if is_wanted(line.trim_end()) {
