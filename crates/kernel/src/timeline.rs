@@ -166,12 +166,12 @@ fn run_text(event: &run::Event, by: &str) -> String {
 fn origin(queued: &Queued, by: &str) -> String {
     match &queued.occurrence {
         Occurrence::Manual { .. } => by.to_owned(),
-        Occurrence::Backfill(slot) => format!(" to backfill the slot of {}", clock(&slot.wall)),
+        Occurrence::Backfill(slot) => format!(" to backfill the slot of {}", slot.wall),
         Occurrence::Slot(slot) => match (&slot.source, slot.origin) {
             (Some(Source::Run(_)), _) => " after another run".to_owned(),
             (Some(Source::Event(_)), _) => " by an event".to_owned(),
-            (None, Origin::CatchUp) => format!(" to catch up the slot of {}", clock(&slot.wall)),
-            (None, Origin::Buffer) => format!(" for the waiting slot of {}", clock(&slot.wall)),
+            (None, Origin::CatchUp) => format!(" to catch up the slot of {}", slot.wall),
+            (None, Origin::Buffer) => format!(" for the waiting slot of {}", slot.wall),
             (None, _) => String::new(),
         },
     }
@@ -216,7 +216,7 @@ fn schedule_line<'a>(id: &'a ScheduleId, event: &schedule::Event, by: &str) -> L
         },
         schedule::Event::Passed(it) => line(passed(it)),
         schedule::Event::Buffered(it) => {
-            line(format!("slot of {} waits until an earlier run ends", clock(&it.wall)))
+            line(format!("slot of {} waits until an earlier run ends", it.wall))
         }
         schedule::Event::Dropped(it) => {
             line(format!("waiting slot dropped: {}", it.disposition.meaning()))
@@ -225,16 +225,12 @@ fn schedule_line<'a>(id: &'a ScheduleId, event: &schedule::Event, by: &str) -> L
 }
 
 fn passed(passed: &Passed) -> String {
-    let (wall, meaning) = (clock(&passed.wall), passed.disposition.meaning());
+    // With the offset of the schedule's zone, so that whoever shows it can use the zone of the reader.
+    let (wall, meaning) = (&passed.wall, passed.disposition.meaning());
     match passed.count {
         0 | 1 => format!("no run for the slot of {wall}: {meaning}"),
         count => format!("no run for {} up to {wall}: {meaning}", count_of(count, "slot")),
     }
-}
-
-/// What the clock of the schedule's zone shows, to the second: `2026-11-18 03:00:00`.
-fn clock(wall: &str) -> String {
-    wall.chars().take("2026-11-18T03:00:00".len()).collect::<String>().replace('T', " ")
 }
 
 /// A count and its noun: `1 slot`, `2 slots`.

@@ -21,3 +21,4 @@ pub(crate) mod terminal_escape;
 pub mod tools;
 pub(crate) mod user_names;
 pub mod view;
+pub(crate) mod wrap;

@@ -47,13 +47,18 @@ pub struct Logs {
     queue: Option<Queue>,
 }
 
-/// Sets up the logs of this process: on standard error and, with a data directory, in `logs/midwatch.log` there.
-/// A file that cannot be written is not an error.
-pub fn init(config: &config::Log, data: Option<&Path>) -> Result<Logs, Error> {
-    let queue = data.map(|data| start_queue(config, data)).transpose()?;
+/// Sets up the logs of the daemon: on standard error and in `logs/midwatch.log` of the data directory. A file that cannot
+/// be written is not an error. In a terminal, a level that nobody chose shows only what needs a person.
+pub fn init(config: &config::Log, is_level_chosen: bool, data: &Path) -> Result<Logs, Error> {
+    let queue = Some(start_queue(config, data)?);
     let logs = Logs { redactor: Arc::default(), queue };
-    logs.install(config.level)?;
+    let on_stderr = level_on_stderr(config.level, is_level_chosen, io::stderr().is_terminal());
+    logs.install(on_stderr, config.level)?;
     Ok(logs)
+}
+
+fn level_on_stderr(level: Level, is_chosen: bool, is_terminal: bool) -> Level {
+    if is_terminal && !is_chosen { Level::Warn } else { level }
 }
 
 /// Sets up the logs of a short-lived command: warnings on standard error, unless the environment sets another
@@ -62,7 +67,8 @@ pub fn init_quiet(environment: &BTreeMap<String, String>) -> Logs {
     let level = environment.get(LEVEL_VARIABLE).and_then(|word| Level::from_name(word));
     let logs = Logs { redactor: Arc::default(), queue: None };
     // If logs were set up before, those stay.
-    let _ = logs.install(level.unwrap_or(Level::Warn));
+    let level = level.unwrap_or(Level::Warn);
+    let _ = logs.install(level, level);
     logs
 }
 
@@ -78,11 +84,11 @@ impl Logs {
     }
 
     /// Makes this the log of the whole process.
-    fn install(&self, level: Level) -> Result<(), Error> {
+    fn install(&self, on_stderr: Level, in_file: Level) -> Result<(), Error> {
         let human = self.human_writer(io::stderr);
         let subscriber = tracing_subscriber::registry()
-            .with(human_layer(human, colour(), level))
-            .with(self.json_writer().map(|writer| json_layer(writer, level)));
+            .with(human_layer(human, colour(), on_stderr))
+            .with(self.json_writer().map(|writer| json_layer(writer, in_file)));
         subscriber.try_init().map_err(|_| Error::Twice)
     }
 
@@ -241,6 +247,13 @@ mod tests {
         fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
+    }
+
+    #[test]
+    fn terminals_show_only_what_needs_a_person_unless_a_level_was_chosen() {
+        assert_eq!(level_on_stderr(Level::Info, false, true), Level::Warn);
+        assert_eq!(level_on_stderr(Level::Debug, true, true), Level::Debug);
+        assert_eq!(level_on_stderr(Level::Info, false, false), Level::Info);
     }
 
     /// Runs `work` and returns its lines for people and its JSON lines.

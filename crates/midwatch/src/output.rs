@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::terminal_escape::escape;
+use crate::wrap::fit;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -21,6 +22,8 @@ pub enum Format {
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     pub format: Format,
+    /// Columns of a line.
+    pub width: usize,
 }
 
 #[derive(Serialize)]
@@ -36,6 +39,11 @@ impl Output {
             Format::Human => paint(&escape(human(answer).trim_end())),
         };
         note_failure(&writeln!(anstream::stdout(), "{text}"));
+    }
+
+    /// Prints an answer that consists of sentences; those too long for a line are broken between words.
+    pub fn say<T: Serialize>(&self, answer: &T, human: impl FnOnce(&T) -> String) {
+        self.show(answer, |answer| fit(&human(answer), self.width));
     }
 
     /// Prints text before the answer; nothing in JSON.
@@ -76,12 +84,20 @@ impl Output {
         note_failure(&out.write_all(bytes).and_then(|()| out.flush()));
     }
 
-    /// Prints an error: to stdout in JSON, else to stderr.
+    /// Prints an error: to stdout in JSON, to stderr otherwise and if stdout has failed.
     pub fn fail(&self, error: &Error) {
         match self.format {
-            Format::Json => self.show(&Failure { error }, |_| String::new()),
+            // Stdout that has failed cannot carry its own error.
+            Format::Json if FAILED_WRITE.get().is_none() => {
+                self.show(&Failure { error }, |_| String::new());
+            }
+            Format::Json => {
+                let text = serde_json::to_string_pretty(&Failure { error }).unwrap_or_default();
+                let _ = writeln!(anstream::stderr(), "{text}");
+            }
             Format::Human => {
-                let _ = writeln!(anstream::stderr(), "{}", paint(&escape(&render_error(error))));
+                let text = escape(&render_error(error, self.width));
+                let _ = writeln!(anstream::stderr(), "{}", paint(&text));
             }
         }
     }
@@ -89,7 +105,7 @@ impl Output {
     /// Prints a remark to stderr; nothing in JSON.
     pub fn remark(&self, text: &str) {
         if self.format == Format::Human {
-            let _ = writeln!(anstream::stderr(), "{}", paint(&escape(text)));
+            let _ = writeln!(anstream::stderr(), "{}", paint(&escape(&fit(text, self.width))));
         }
     }
 
@@ -149,16 +165,29 @@ fn paint(text: &str) -> String {
 
 /// The code follows the first line of the message. A message may have an excerpt below it, or quote
 /// a value with line ends, which are escaped.
-fn render_error(error: &Error) -> String {
+fn render_error(error: &Error, width: usize) -> String {
     let closes_its_quotes = |line: &str| line.matches('`').count().is_multiple_of(2);
     let (first, below) = match error.message.split_once('\n') {
         Some((first, excerpt)) if closes_its_quotes(first) => {
-            (first.to_owned(), format!("\n{excerpt}"))
+            (first.to_owned(), format!("\n{}", fit_below(excerpt, width)))
         }
         Some(_) | None => (error.message.replace('\n', "\\n"), String::new()),
     };
-    let hint = error.hint.as_ref().map(|hint| format!("\n hint: {hint}"));
-    format!("error: {first} [{}]{below}{}", error.code.name(), hint.unwrap_or_default())
+    let sentence = fit(&format!("error: {first} [{}]", error.code.name()), width);
+    let hint = error.hint.as_ref().map(|hint| fit(&format!("\n hint: {hint}"), width));
+    format!("{sentence}{below}{}", hint.unwrap_or_default())
+}
+
+/// Fits what follows the first line of a message: more sentences, or an excerpt, whose columns mean something.
+fn fit_below(text: &str, width: usize) -> String {
+    let is_excerpt = |line: &str| {
+        line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|')
+    };
+    let fitted = text.lines().map(|line| match is_excerpt(line) {
+        true => line.to_owned(),
+        false => fit(line, width),
+    });
+    fitted.collect::<Vec<_>>().join("\n")
 }
 
 /// A progress bar, or none when stderr is not a terminal.
@@ -189,12 +218,20 @@ mod tests {
 
     #[test]
     fn error_code_follows_the_first_line_of_the_message() {
-        let rendered =
-            |message: &str| render_error(&Error::new(api::Code::NotFound, message).hint("look"));
+        let rendered = |message: &str| {
+            render_error(&Error::new(api::Code::NotFound, message).hint("look"), 40)
+        };
         for (message, expected) in [
             ("there is none", "error: there is none [not_found]\n hint: look"),
             ("there is no `a\nb`", "error: there is no `a\\nb` [not_found]\n hint: look"),
             ("not `a`\n  | a\n  | ^", "error: not `a` [not_found]\n  | a\n  | ^\n hint: look"),
+            (
+                "a.toml:1: write exactly one of these keys\na.toml:2: unknown key, the keys are `id` and `ask`\n\
+                 2 | a line of a file that is longer than the terminal",
+                "error: a.toml:1: write exactly one of\n       these keys [not_found]\n\
+                 a.toml:2: unknown key, the keys are `id`\nand `ask`\n\
+                 2 | a line of a file that is longer than the terminal\n hint: look",
+            ),
         ] {
             assert_eq!(rendered(message), expected);
         }

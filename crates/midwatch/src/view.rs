@@ -54,6 +54,7 @@ impl View {
     pub fn time(&self, instant: &str) -> String {
         match (&self.zone, parse_instant(instant, None)) {
             (Some(zone), Ok(at_us)) => self.time_in(zone, at_us),
+            (None, Ok(at_us)) if !instant.ends_with('Z') => format_instant(at_us),
             (None, _) | (_, Err(_)) => instant.to_owned(),
         }
     }
@@ -100,7 +101,8 @@ impl View {
             let (word, after) = from.split_at(from.find(|c| !is_part(c)).unwrap_or(from.len()));
             let instant = word.trim_end_matches(['.', ':']);
             text.push_str(before);
-            match instant.ends_with('Z') {
+            let has_offset = instant.contains('T') && parse_instant(instant, None).is_ok();
+            match has_offset || instant.ends_with('Z') {
                 true => text.push_str(&self.time(instant)),
                 false => text.push_str(instant),
             }
@@ -134,7 +136,8 @@ impl View {
     }
 }
 
-fn width(environment: &BTreeMap<String, String>) -> usize {
+/// Columns of a line: as `COLUMNS` says, else the terminal, else 80, in pipes too.
+pub fn width(environment: &BTreeMap<String, String>) -> usize {
     let columns = environment.get("COLUMNS").and_then(|text| text.parse().ok());
     let terminal = || terminal_size::terminal_size().map(|(width, _)| width.0.into());
     columns.or_else(terminal).unwrap_or(WIDTH_DEFAULT).max(WIDTH_MIN)

@@ -23,7 +23,7 @@ pub(super) struct Cleanup {
 
 pub(super) async fn run(context: &Context, cleanup: Cleanup) -> Result<ExitCode, Error> {
     let answer = send(context, Request { dry_run: cleanup.dry_run }).await?;
-    context.output.show(&answer, render);
+    context.output.say(&answer, render);
     Ok(match answer.removed.is_empty() {
         true => ExitCode::from(NOTHING_TO_DO),
         false => ExitCode::SUCCESS,

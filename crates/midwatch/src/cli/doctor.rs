@@ -16,7 +16,6 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::support::render::{count_of, entries};
-use super::support::wrap::wrap;
 use crate::access::send;
 use crate::config::Loaded;
 use crate::context::Context;
@@ -24,6 +23,7 @@ use crate::daemon::tcp_sockets::{PortHolder, describe, port_holders};
 use crate::local_checks;
 use crate::storage::Storage;
 use crate::view::View;
+use crate::wrap::wrap;
 
 /// Free disk space below which there is a warning.
 const FREE_BYTES_MIN: u64 = 500 << 20;
@@ -317,7 +317,7 @@ fn render(answer: &Answer, view: &View) -> String {
         };
         // Below the first line there may be an excerpt of a file, which stays as it is.
         let (found, excerpt) = check.detail.split_once('\n').unwrap_or((&check.detail, ""));
-        let found = wrap(&format!("{}: {found}", check.name), width, "");
+        let found = wrap(&format!("{}: {}", check.name, view.localize(found)), width, "");
         let hint = check.hint.as_ref().map(|hint| wrap(&format!("→ {hint}"), width, "  "));
         let below = excerpt.lines().map(str::to_owned).chain(hint);
         let text = std::iter::once(found).chain(below).collect::<Vec<_>>().join("\n");

@@ -28,7 +28,7 @@ pub(super) async fn run(context: &Context, freeze: Freeze) -> Result<ExitCode, E
     let request = api::Freeze { note: freeze.reason.clone() };
     match send_stop(context, request, StopTarget::Installation, note).await? {
         Stopped::Answered(answer) => {
-            context.output.show(&answer, |answer| render(answer, &context.view));
+            context.output.say(&answer, |answer| render(answer, &context.view));
         }
         Stopped::Marked(why) => stop::show_marked(context, &why),
     }

@@ -45,7 +45,7 @@ use tokio::runtime::Builder;
 
 use crate::context::Context;
 use crate::output::{self, Format, Output};
-use crate::view::View;
+use crate::view::{View, width};
 use crate::{environment, local_checks, logs};
 use support::command_line::{report, subcommands, usage_error};
 
@@ -154,7 +154,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let flags = arguments.iter().take_while(|argument| *argument != "--");
     let wants_json = flags.into_iter().any(|argument| argument == "--json");
-    let output = Output { format: if wants_json { Format::Json } else { Format::Human } };
+    let format = if wants_json { Format::Json } else { Format::Human };
+    let output = Output { format, width: width(&environment::of_process()) };
     let subcommands = subcommands(&arguments);
     let is_promptyoself = subcommands.first().is_some_and(|name| name == promptyoself::NAME);
     let typed: Vec<String> =

@@ -45,7 +45,7 @@ pub(super) async fn run(context: &Context, stop: Stop) -> Result<ExitCode, Error
     let Some(stopping) = send_to_daemon(context, DaemonStop { now, wait: now }).await? else {
         let none = Stopped { was_running: false, pid: None, waited_for: vec![], cut_off: vec![] };
         let data = context.directory.path().display();
-        context.output.show(&none, |_| format!("no daemon is running in {data}"));
+        context.output.say(&none, |_| format!("no daemon is running in {data}"));
         return Ok(ExitCode::from(NOTHING_TO_DO));
     };
     if !stopping.running.is_empty() && !now {
@@ -55,7 +55,7 @@ pub(super) async fn run(context: &Context, stop: Stop) -> Result<ExitCode, Error
     let cut_off = if now { cut_off } else { wait_for_runs(context).await? };
     wait_for_end(&context.directory, pid).await?;
     let stopped = Stopped { was_running: true, pid: Some(pid), waited_for, cut_off };
-    context.output.show(&stopped, |stopped| {
+    context.output.say(&stopped, |stopped| {
         let mut lines = describe_cut_off(&stopped.cut_off);
         lines.push("stopped; `midwatch up` starts it again".to_owned());
         lines.join("\n")

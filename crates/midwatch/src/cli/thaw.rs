@@ -18,7 +18,7 @@ pub(super) struct Thaw {
 
 pub(super) async fn run(context: &Context, thaw: Thaw) -> Result<ExitCode, Error> {
     let answer = send(context, api::Thaw { note: thaw.reason }).await?;
-    context.output.show(&answer, |it| match it.changed {
+    context.output.say(&answer, |it| match it.changed {
         true => "thawed: queued runs start; `midwatch run retry` repeats the cancelled ones".into(),
         false => "not frozen".into(),
     });

@@ -12,11 +12,11 @@ use unicode_width::UnicodeWidthStr;
 use super::support::follow::{Feed, follow};
 use super::support::short_id::short_ids;
 use super::support::table::cut;
-use super::support::wrap::wrap;
 use crate::access::{Access, IfMissing};
 use crate::context::Context;
 use crate::output::Output;
 use crate::view::View;
+use crate::wrap::wrap;
 
 /// Events that one request reads.
 const PAGE_EVENTS: u32 = 1_000;
@@ -127,7 +127,7 @@ fn render(line: &TimelineLine, view: &View) -> String {
     let time = format!("{:>TIME_COLUMNS$}  ", view.time(at));
     let indent = " ".repeat(time.len());
     let about = cut(&on_one_line(about), ABOUT_COLUMNS_MAX);
-    let text = format!("{}{id}", on_one_line(text));
+    let text = format!("{}{id}", view.localize(&on_one_line(text)));
     let head = format!("{time}{about}  ");
     let (head, room) = match view.width.saturating_sub(head.width()) {
         room if room < TEXT_COLUMNS_MIN => {
@@ -174,6 +174,14 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn slots_are_shown_by_the_clock_of_the_reader() {
+        let text =
+            "no run for the slot of 2026-11-18T03:30:00+01:00: an earlier run was still live";
+        let shown = shown(120, "standup", text);
+        assert!(shown.contains("the slot of 18 Nov 02:30:00: an earlier run"), "{shown}");
     }
 
     #[test]

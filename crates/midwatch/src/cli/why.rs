@@ -6,9 +6,9 @@ use api::Error;
 use clap::Args;
 
 use super::support::sentence::for_people;
-use super::support::wrap::wrap;
 use crate::access::send;
 use crate::context::Context;
+use crate::wrap::{fit, wrap};
 
 /// Explain why a scheduled time ran, was skipped or is late
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(super) async fn run(context: &Context, why: Why) -> Result<ExitCode, Error> 
     context.output.show(&answer, |answer| {
         let sentence = for_people(&answer.sentence, view);
         match sentence == answer.sentence {
-            true => sentence,
+            true => fit(&sentence, view.width),
             false => format!("{}\ntimes are {}", wrap(&sentence, view.width, ""), view.zone_name()),
         }
     });

@@ -143,7 +143,8 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         path: "log.level",
         doc: "How much is logged. Commands other than the daemon log only warnings and \
-              errors, unless `MIDWATCH_LOG_LEVEL` sets another level.",
+              errors, unless `MIDWATCH_LOG_LEVEL` sets another level. If this key is not set, \
+              the daemon prints only those to a terminal, and everything to its log file.",
         default: Raw::text("info"),
         kind: &Field(|config| &mut config.log.level),
     },

@@ -190,6 +190,13 @@ pub enum Origin {
     Variable { name: String },
 }
 
+impl Loaded {
+    /// Whether the file or a variable sets this key.
+    pub fn is_set(&self, key: &str) -> bool {
+        self.values.iter().any(|value| value.key == key && value.origin != Origin::Default)
+    }
+}
+
 impl Notice {
     /// Whether there is a channel.
     pub fn is_configured(&self) -> bool {

@@ -24,7 +24,7 @@ impl ConfigFiles {
     pub(super) fn new(context: &Context, loaded: &Loaded, redactor: Arc<Redactor>) -> ConfigFiles {
         // Errors are one line each, without an excerpt of the file.
         let mut context = context.clone();
-        context.output = Output { format: Format::Json };
+        context.output = Output { format: Format::Json, ..context.output };
         ConfigFiles { context, started: loaded.values.clone(), redactor }
     }
 }

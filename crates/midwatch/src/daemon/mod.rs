@@ -42,6 +42,7 @@ use crate::config::Config;
 use crate::context::{Context, VERSION, display_path};
 use crate::directory::Lock;
 use crate::engine::{Surroundings, agent_backend, open_engine};
+use crate::wrap::fit;
 use crate::{local_checks, logs};
 
 /// How long to wait for a command to release the directory.
@@ -78,7 +79,7 @@ pub async fn up(
     ready_sender: oneshot::Sender<()>,
 ) -> Result<(), Error> {
     let ready = |ready: &Ready| {
-        announce(context, ready);
+        announce(context, start, ready);
         // The receiver may be dropped.
         let _ = ready_sender.send(());
     };
@@ -95,7 +96,8 @@ pub async fn run(
     context.directory.create()?;
     let loaded = context.load_config()?;
     let lock = lock_directory(context).await?;
-    let logs = logs::init(&loaded.config.log, Some(context.directory.path()))
+    let is_level_chosen = loaded.is_set("log.level");
+    let logs = logs::init(&loaded.config.log, is_level_chosen, context.directory.path())
         .map_err(|error| Error::new(Code::Failed, format!("cannot start the log: {error}")))?;
     let mut hangup_signals = listen_for_hangups()?;
     let mut found = local_checks::check_files_and_process(context, &loaded.config);
@@ -240,7 +242,7 @@ async fn lock_directory(context: &Context) -> Result<Lock, Error> {
     }
 }
 
-fn announce(context: &Context, ready: &Ready) {
+fn announce(context: &Context, start: Start, ready: &Ready) {
     #[derive(Serialize)]
     struct Announced<'a> {
         ready: &'a Ready,
@@ -249,7 +251,9 @@ fn announce(context: &Context, ready: &Ready) {
     let _ = context.output.show_line(&Announced { ready }, |_| {
         let Ready { version, data, http, .. } = ready;
         let http = http.as_ref().map_or(String::new(), |http| format!(", MCP at {http}/mcp"));
-        format!("ready: midwatch {version} is running in {data}{http}")
+        let line = format!("ready: midwatch {version} is running in {data}{http}");
+        // A program waits for one line.
+        if start.narrates { fit(&line, context.output.width) } else { line }
     });
     service_manager::ready();
 }

@@ -5,6 +5,7 @@ use tracing::info;
 
 use crate::context::Context;
 use crate::run_text::{describe_cut_off, describe_running};
+use crate::wrap::fit;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StopProgress<'a> {
@@ -33,7 +34,7 @@ impl StopProgress<'_> {
     fn show(self, line: &str) {
         if self.is_shown {
             // A closed stdout is no reason to do anything else.
-            let _ = self.context.output.show_line(&(), |()| line.to_owned());
+            let _ = self.context.output.show_line(&(), |()| fit(line, self.context.view.width));
         }
     }
 }

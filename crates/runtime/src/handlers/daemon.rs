@@ -92,8 +92,7 @@ impl Engine {
         let described = async {
             let ids: Vec<_> = runs.iter().map(|(id, _)| row_key::<StoredRun>(id)).collect();
             let rows = self.transactions.load(&ids).await?;
-            let mut runs =
-                runs.iter().map(|(id, _)| wire_in(&rows, id)).collect::<Result<Vec<_>, _>>()?;
+            let mut runs = recorded(runs.iter().map(|(id, _)| wire_in(&rows, id)))?;
             self.name_runs(&mut runs).await?;
             Ok::<_, Error>(runs)
         };
@@ -105,5 +104,27 @@ impl Engine {
             }
             Err(_) => Vec::new(),
         }
+    }
+}
+
+/// The runs that were recorded. One that is being started has no row before its start is committed.
+fn recorded<T>(found: impl Iterator<Item = Result<T, Error>>) -> Result<Vec<T>, Error> {
+    let is_recorded =
+        |run: &Result<T, Error>| !matches!(run, Err(error) if error.code == Code::NotFound);
+    found.filter(is_recorded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_not_recorded_yet_hides_no_other() {
+        let missing = || Err(Error::new(Code::NotFound, "run `run_2` does not exist"));
+        let found = recorded([Ok(1), missing(), Ok(3)].into_iter());
+        assert_eq!(found.unwrap(), [1, 3]);
+        let failed =
+            recorded([Ok(1), Err(Error::new(Code::Failed, "the store failed"))].into_iter());
+        assert_eq!(failed.unwrap_err().code, Code::Failed);
     }
 }

@@ -201,7 +201,7 @@ impl Engine {
     fn capabilities(&self) -> Vec<Capability> {
         let backends = BackendKind::ALL.into_iter().map(|kind| {
             let supported = agents::supports(kind);
-            let why = (!supported).then(|| "this version does not support the backend yet".into());
+            let why = (!supported).then(|| "not available in this version".into());
             let name = format!("agent.{kind}");
             let containment = Some(wire::containment(kind.containment()));
             Capability { name, supported, enabled: supported, why, opt_in: false, containment }
@@ -213,10 +213,10 @@ impl Engine {
                     Some(format!("the posture {posture} does not allow it"))
                 }
                 Some(DisabledBy::Flag(flag)) if is_opt_in(flag) => {
-                    Some(format!("`feature_flags.{flag}` switches it on"))
+                    Some(format!("`feature_flags.{flag}` turns it on"))
                 }
                 Some(DisabledBy::Flag(flag)) => {
-                    Some(format!("`feature_flags.{flag}` switches it off"))
+                    Some(format!("`feature_flags.{flag}` turns it off"))
                 }
                 None => None,
             };

@@ -65,7 +65,15 @@ pub(crate) fn parse_since(text: &str, now: Timestamp) -> Result<Timestamp, Error
     let micros = match text.contains(['-', ':']) {
         true => parse_instant(text, None)?,
         false => {
-            let span_us = parse_span(text)?.as_millis().saturating_mul(1_000);
+            let span: Span = text.parse().map_err(|error| match error {
+                InvalidSpan::Malformed(_) => {
+                    let what = format!("`{text}` is neither a span nor an instant");
+                    Error::new(Code::InvalidInput, what)
+                        .hint("write it as `30m`, `2h` or `7d`, or as `2026-11-18 09:00`")
+                }
+                other => refused(&other),
+            })?;
+            let span_us = span.as_millis().saturating_mul(1_000);
             now.as_micros().saturating_sub(span_us)
         }
     };

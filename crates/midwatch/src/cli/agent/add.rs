@@ -11,8 +11,8 @@ use crate::access::send;
 use crate::context::Context;
 
 const WARNINGS: &str = "\
-It is registered even if it cannot work yet. Warnings say why: a missing program or directory, a secret
-that the daemon cannot read, a server that refuses the connection. The process that will prompt it looks:
+It is registered even if it cannot work yet. Warnings say why: a missing program or directory, a secret \
+that the daemon cannot read, a server that refuses the connection. The process that will prompt it looks: \
 the daemon, if one is running. `midwatch agent test NAME` sends it a prompt.";
 
 /// Register an agent; repeating the same command changes nothing
@@ -30,7 +30,7 @@ pub(in crate::cli) struct Add {
 
 pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> {
     let answer = send(context, add.into_request()).await?;
-    context.output.show(&answer, |answer| {
+    context.output.say(&answer, |answer| {
         let verb = if answer.created { "registered" } else { "was already registered" };
         let line = format!("agent `{}` {verb} ({})", answer.agent.name, summary(&answer.agent));
         let server = answer.server.iter().map(|finding| format!("server: {finding}"));

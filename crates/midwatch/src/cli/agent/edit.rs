@@ -37,7 +37,7 @@ pub(in crate::cli) struct Edit {
 
 pub(super) async fn run(context: &Context, edit: Edit) -> Result<ExitCode, Error> {
     let answer = send(context, edit.into_request()).await?;
-    context.output.show(&answer, |answer| {
+    context.output.say(&answer, |answer| {
         let (name, summary) = (&answer.agent.name, summary(&answer.agent));
         let line = match answer.changed {
             true => format!("agent `{name}` changed ({summary})"),

@@ -42,7 +42,7 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
 fn show_warnings(context: &Context, name: &str, found: &[String]) {
     if !found.is_empty() {
         let again = format!(" hint: `midwatch agent test {name}` tries it with a real prompt");
-        context.output.remark(&format!("{}\n{again}", warnings(found)));
+        context.output.remark(&format!("{}\n{again}", warnings(&context.view, found)));
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) async fn run(context: &Context, remove: Remove) -> Result<ExitCode, E
     let schedules = ScheduleList { agent: Some(name), limit: Some(1), ..ScheduleList::default() };
     // The agent is removed, whether or not its schedules can be listed.
     let schedules = send(context, schedules).await.map(|it| it.schedules).unwrap_or_default();
-    context.output.show(&answer, |answer| render(&answer.agent.name, schedules.first()));
+    context.output.say(&answer, |answer| render(&answer.agent.name, schedules.first()));
     Ok(ExitCode::SUCCESS)
 }
 

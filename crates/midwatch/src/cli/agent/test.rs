@@ -7,8 +7,10 @@ use clap::Args;
 
 use crate::access::{Access, IfMissing};
 use crate::cli::support::interrupt::{INTERRUPTED, until_interrupted};
-use crate::cli::support::render::{pairs, paragraphs, warnings};
+use crate::cli::support::render::{fitted_pairs, paragraphs, warnings};
 use crate::context::Context;
+use crate::view::View;
+use crate::wrap::fit;
 
 /// Send one prompt to an agent and show the result
 ///
@@ -37,12 +39,12 @@ pub(super) async fn run(context: &Context, test: Test) -> Result<ExitCode, Error
     };
     access.close().await;
     let answer = answer?;
-    context.output.show(&answer, |answer| render(&answer.test));
+    context.output.show(&answer, |answer| render(&answer.test, &context.view));
     Ok(if answer.test.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// How the prompt ended comes first, the agent's output last, because it may be long.
-fn render(test: &AgentTestResult) -> String {
+fn render(test: &AgentTestResult, view: &View) -> String {
     let AgentTestResult { agent, passed, message, reason, output, .. } = test;
     let result = match (passed, output.is_empty()) {
         (true, false) => format!("agent `{agent}` works: it answered what is below"),
@@ -58,7 +60,8 @@ fn render(test: &AgentTestResult) -> String {
         .usage
         .map(|RunUsage { input, output }| ("tokens", format!("{input} in, {output} out")));
     let rows = [("took", took(test.took_ms))].into_iter().chain(tokens).chain(server);
-    paragraphs([result, pairs(rows), warnings(&test.warnings), output.clone()])
+    let result = fit(&result, view.width);
+    paragraphs([result, fitted_pairs(view, rows), warnings(view, &test.warnings), output.clone()])
 }
 
 /// `12 ms` or `1.3 s`.
@@ -74,7 +77,8 @@ mod tests {
     use super::*;
 
     fn check(test: AgentTestResult, expected: &[&str]) {
-        assert_eq!(render(&test).lines().collect::<Vec<_>>(), expected);
+        let view = View::fixed(80, "UTC", "2026-03-28T12:00:00Z");
+        assert_eq!(render(&test, &view).lines().collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -135,7 +139,8 @@ mod tests {
         check(
             failed,
             &[
-                "x failed agent `scout`: http://localhost:8283 refused the connection [not_reached]",
+                "x failed agent `scout`: http://localhost:8283 refused the connection",
+                "[not_reached]",
                 "",
                 "took           3 ms",
             ],

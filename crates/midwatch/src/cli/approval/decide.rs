@@ -61,7 +61,7 @@ pub(super) async fn decide(
         true => "starts now",
         false => "starts once `midwatch up` runs",
     };
-    context.output.show(&answer, |answer| render(answer, starts));
+    context.output.say(&answer, |answer| render(answer, starts));
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use ledger::SigningKey;
 use serde::Serialize;
 
 use crate::context::Context;
+use crate::wrap::fit;
 
 /// Create a key for signing approvals, on your own machine
 #[derive(Debug, Args)]
@@ -56,10 +57,13 @@ pub(super) fn run(context: &Context, Key { name, out }: Key) -> Result<ExitCode,
     let public = key.verifying_key().to_text();
     let created = Created { key: CreatedKey { file: path.display().to_string(), public } };
     context.output.show(&created, |Created { key: CreatedKey { file, public } }| {
+        let what = format!(
+            "the private key is in {file}: keep it off the machine that runs Midwatch. A maintainer \
+             registers the public key with"
+        );
+        let what = fit(&what, context.view.width);
         format!(
-            "{public}\n\nthe private key is in {file}: keep it off the machine that runs Midwatch. A \
-             maintainer registers the public key with\n  midwatch token create --name {name} --role \
-             operator --key '{public}'"
+            "{public}\n\n{what}\n  midwatch token create --name {name} --role operator --key '{public}'"
         )
     });
     Ok(ExitCode::SUCCESS)

@@ -115,15 +115,20 @@ fn verified_plan(approval: &Approval) -> Result<Plan, Error> {
 
 fn read_shown(path: Option<&Path>) -> Result<Approval, Error> {
     let mut text = String::new();
+    let source = path.map_or_else(|| "stdin".to_owned(), |path| format!("`{}`", path.display()));
     let read = match path {
         Some(path) => files::open_linked(path)
             .and_then(|file| file.take(SHOWN_BYTES_MAX).read_to_string(&mut text)),
         None => io::stdin().take(SHOWN_BYTES_MAX).read_to_string(&mut text),
     };
     let hint = "pass the output of `midwatch approval show ID --json` as a file or on stdin";
-    read.map_err(|error| Error::new(Code::InvalidInput, error).hint(hint))?;
-    let shown: ApprovalShown = api::json::read(text.as_bytes())
-        .map_err(|error| Error::new(Code::InvalidInput, error).hint(hint))?;
+    read.map_err(|error| {
+        Error::new(Code::InvalidInput, format!("{source} cannot be read: {error}")).hint(hint)
+    })?;
+    let shown: ApprovalShown = api::json::read(text.as_bytes()).map_err(|error| {
+        let what = format!("{source} is not an approval: {error}");
+        Error::new(Code::InvalidInput, what).hint(hint)
+    })?;
     Ok(shown.approval)
 }
 

@@ -98,7 +98,7 @@ pub(super) async fn run(context: &Context, create: Create) -> Result<(), Error> 
         keys: keys.map(str::to_owned).collect(),
         left_out: manifest.left_out,
     };
-    context.output.show(&Answer { backup }, |answer| render(&answer.backup));
+    context.output.say(&Answer { backup }, |answer| render(&answer.backup));
     Ok(())
 }
 

@@ -116,7 +116,7 @@ pub(super) async fn run(context: &Context, restore: Restore) -> Result<(), Error
     };
     context
         .output
-        .show(&Answer { restored }, |answer| render(&answer.restored, &manifest, &context.view));
+        .say(&Answer { restored }, |answer| render(&answer.restored, &manifest, &context.view));
     Ok(())
 }
 
@@ -273,7 +273,7 @@ fn render(restored: &Restored, manifest: &Manifest, view: &View) -> String {
         ));
     }
     lines.push(format!(
-        "make sure that the old installation is stopped, then: midwatch up --data {}",
+        "make sure that the old installation is stopped, then: `midwatch up --data {}`",
         restored.data
     ));
     format!("{}{}", lines.join("\n"), render_caveats(&restored.caveats, view))

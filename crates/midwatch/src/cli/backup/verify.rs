@@ -82,7 +82,7 @@ pub(super) async fn run(context: &Context, verify: Verify) -> Result<(), Error> 
         left_out: manifest.left_out.clone(),
         caveats: report.caveats.into_iter().chain(restored.config_faults()).collect(),
     };
-    context.output.show(&Answer { backup }, |answer| render(&answer.backup, &context.view));
+    context.output.say(&Answer { backup }, |answer| render(&answer.backup, &context.view));
     Ok(())
 }
 

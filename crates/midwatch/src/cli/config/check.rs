@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context) -> Result<(), Error> {
     let checked = Checked {
         config: CheckedFile { file: display_path(&path), found: path.exists(), warnings },
     };
-    context.output.show(&checked, |Checked { config }| {
+    context.output.say(&checked, |Checked { config }| {
         let mut text = match config.found {
             true => format!("{} is valid", config.file),
             false => format!("{} does not exist; the defaults are active", config.file),

@@ -46,6 +46,6 @@ pub(super) fn run(context: &Context) -> Result<(), Error> {
         }
     }
     let written = Written { config: WrittenFile { file: display_path(&path) } };
-    context.output.show(&written, |written| format!("wrote {}", written.config.file));
+    context.output.say(&written, |written| format!("wrote {}", written.config.file));
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::context::Context;
 
 pub(super) async fn run(context: &Context) -> Result<(), Error> {
     let answer = send(context, ConfigReload {}).await?;
-    context.output.show(&answer, |ConfigReloaded { reloaded }| render(reloaded));
+    context.output.say(&answer, |ConfigReloaded { reloaded }| render(reloaded));
     Ok(())
 }
 

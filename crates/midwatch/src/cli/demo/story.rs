@@ -14,8 +14,8 @@ use super::child::{Answer, Daemon, Program};
 use crate::access::send;
 use crate::cli::support::sentence::for_people;
 use crate::cli::support::short_id::short_ids;
-use crate::cli::support::wrap::wrap;
 use crate::context::{Context, display_path};
+use crate::wrap::wrap;
 
 /// Every schedule of the demo fires this often.
 const EVERY: &str = "5s";
@@ -221,7 +221,8 @@ impl Story<'_> {
                     .filter(|line| line.about == schedule && SHOWN.contains(&line.kind.as_str()));
                 for line in lines {
                     let at = self.context.view.time_of_day(&line.at);
-                    self.show(&at, &format!("{schedule}: {}", line.text))?;
+                    let text = self.context.view.localize(&line.text);
+                    self.show(&at, &format!("{schedule}: {text}"))?;
                     if is_last(&line) {
                         return Ok(line);
                     }

@@ -24,7 +24,7 @@ pub(in crate::cli) struct Publish {
 pub(super) async fn run(context: &Context, publish: Publish) -> Result<ExitCode, Error> {
     let Publish { name, id } = publish;
     let answer = send(context, EventPublish { name, id }).await?;
-    context.output.show(&answer, render);
+    context.output.say(&answer, render);
     Ok(ExitCode::SUCCESS)
 }
 

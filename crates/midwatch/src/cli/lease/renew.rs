@@ -24,7 +24,7 @@ pub(in crate::cli) struct Renew {
 
 pub(super) async fn run(context: &Context, renew: Renew) -> Result<ExitCode, Error> {
     let answer = send(context, LeaseRenew { note: renew.reason }).await?;
-    context.output.show(&answer, |answer| render(answer, &context.view));
+    context.output.say(&answer, |answer| render(answer, &context.view));
     Ok(ExitCode::SUCCESS)
 }
 

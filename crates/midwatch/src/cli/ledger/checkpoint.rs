@@ -7,6 +7,6 @@ use crate::context::Context;
 
 pub(super) async fn run(context: &Context) -> Result<(), Error> {
     let answer = send(context, LedgerCheckpoint {}).await?;
-    context.output.show(&answer, |answer| answer.checkpoint.note.clone());
+    context.output.say(&answer, |answer| answer.checkpoint.note.clone());
     Ok(())
 }

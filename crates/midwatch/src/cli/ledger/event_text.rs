@@ -11,8 +11,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::support::short_id::short_ids;
 use crate::cli::support::table::cut;
-use crate::cli::support::wrap::wrap;
 use crate::view::View;
+use crate::wrap::wrap;
 
 /// Columns of the number of an entry, and those before its facts.
 const NUMBER_COLUMNS: usize = 7;

@@ -15,9 +15,9 @@ use clap::Subcommand;
 use ledger::VerifyingKey;
 use ledger::verify::KEYS_MAX;
 
-use super::support::wrap::wrap;
 use crate::context::Context;
 use crate::view::View;
+use crate::wrap::wrap;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

@@ -33,7 +33,7 @@ async fn rebuild_tables(context: &Context) -> Result<(), Error> {
     let progress = context.output.progress("rebuilding");
     let answer = send_with_progress(context, LedgerRebuild {}, progress.sink()).await?;
     drop(progress);
-    context.output.show(&answer, |TablesRebuilt { rebuilt }| {
+    context.output.say(&answer, |TablesRebuilt { rebuilt }| {
         let found = match rebuilt.differences {
             0 => "the tables agreed with the ledger".to_owned(),
             count => {

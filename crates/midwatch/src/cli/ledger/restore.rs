@@ -54,7 +54,7 @@ pub(super) async fn run(context: &Context, dir: PathBuf, vkeys: &[String]) -> Re
     };
     context
         .output
-        .show(&RestoredAnswer { restored }, |answer| render(&answer.restored, &context.view));
+        .say(&RestoredAnswer { restored }, |answer| render(&answer.restored, &context.view));
     Ok(())
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn run(context: &Context, verify: Verify) -> Result<ExitCode, E
         None => verify_store(context, &verify.trusted, &progress.sink()).await?,
     };
     drop(progress);
-    context.output.show(&report, |report| render(report, &context.view));
+    context.output.say(&report, |report| render(report, &context.view));
     Ok(match report.verdict {
         Verdict::Ok => ExitCode::SUCCESS,
         Verdict::Tampered | Verdict::Truncated | Verdict::Unreadable => ExitCode::FAILURE,

@@ -9,6 +9,7 @@ use crate::cli::support::render::count_of;
 use crate::cli::support::table::{Column, shortened, table, whole};
 use crate::context::Context;
 use crate::view::View;
+use crate::wrap::fit;
 
 const COLUMNS: [Column; 4] =
     [whole("CHANNEL"), whole("LAST SENT"), whole("PENDING"), shortened("STATE", 20)];
@@ -27,14 +28,13 @@ fn render(
 ) -> String {
     match (channels.is_empty(), is_configured) {
         (true, true) => {
-            return "channels are configured, but no daemon uses them: `midwatch up`, or `midwatch \
-                    config reload`"
-                .to_owned();
+            let text = "channels are configured, but no daemon uses them: `midwatch up`, or `midwatch config reload`";
+            return fit(text, view.width);
         }
         (true, false) => {
-            return "no channel is configured, so no one is notified: set `notice.command` or \
-                    `notice.url` (docs/notices.md)"
-                .to_owned();
+            let text = "no channel is configured, so no one is notified: set `notice.command` or `notice.url` \
+                        (docs/notices.md)";
+            return fit(text, view.width);
         }
         (false, _) => {}
     }
@@ -71,7 +71,7 @@ mod tests {
             failing_since: failing.then(|| "T1".into()),
             pending: 3,
         };
-        let view = View::fixed(80, "UTC", "2026-03-28T12:00:00Z");
+        let view = View::fixed(120, "UTC", "2026-03-28T12:00:00Z");
         assert_eq!(state(&channel(true), &view), "FAILING since T1: refused");
         assert_eq!(state(&channel(false), &view), "sending 3 notices");
         assert_eq!(state(&Channel { pending: 0, ..channel(false) }, &view), "ok");

@@ -9,7 +9,7 @@ use crate::context::Context;
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let answer = send(context, NoticeTest {}).await?;
-    context.output.show(&answer, render);
+    context.output.say(&answer, render);
     let is_delivered = answer.results.iter().all(|result| result.failure.is_none());
     Ok(if is_delivered { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

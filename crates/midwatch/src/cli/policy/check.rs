@@ -19,7 +19,7 @@ pub(super) fn run(context: &Context) -> Result<(), Error> {
     let rules = load_rules(context)?;
     let (posture, policy) = (rules.posture().name(), rules.version().to_owned());
     let checked = Checked { posture, rules: rules.iter().count(), policy };
-    context.output.show(&checked, |it| {
+    context.output.say(&checked, |it| {
         let rules = count_of(it.rules as u64, "rule", "rules");
         format!("{rules}, all valid (posture {}, policy version {})", it.posture, it.policy)
     });

@@ -13,6 +13,7 @@ use crate::cli::support::render::{fitted_pairs, paragraphs, yes_no};
 use crate::cli::support::text_arg;
 use crate::context::Context;
 use crate::view::View;
+use crate::wrap::fit;
 
 /// Explain what the policy decided on a run, or would decide on a request, and by which rules
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ pub(super) async fn run(context: &Context, explain: Explain) -> Result<(), Error
     }
     let request = text_arg::read("request", request.unwrap_or_default(), io::stdin().lock())?;
     let (ruling, sentence) = runtime::evaluate_document(&load_rules(context)?, &request)?;
-    context.output.show(&Evaluated { ruling, sentence }, |Evaluated { ruling, sentence }| {
+    context.output.say(&Evaluated { ruling, sentence }, |Evaluated { ruling, sentence }| {
         format!("{sentence} (policy version {})", ruling.policy)
     });
     Ok(())
@@ -56,7 +57,7 @@ fn render(answer: &PolicyExplained, view: &View) -> String {
     let rows = request.iter().flat_map(request_rows).chain(facts.iter().flat_map(fact_rows));
     let rows = rows.chain(containment);
     let rows = fitted_pairs(view, rows.map(|(name, value)| (name, on_one_line(&value))));
-    paragraphs([sentence.clone(), rows])
+    paragraphs([fit(sentence, view.width), rows])
 }
 
 fn request_rows(request: &PolicyRequest) -> Vec<(&'static str, String)> {

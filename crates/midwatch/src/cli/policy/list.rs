@@ -3,9 +3,9 @@
 use api::{Error, PolicyList, PolicyRule, PolicyRules};
 
 use crate::access::send;
-use crate::cli::support::wrap::wrap;
 use crate::context::Context;
 use crate::view::View;
+use crate::wrap::wrap;
 
 /// Columns before what a rule is about.
 const INDENT: &str = "      ";

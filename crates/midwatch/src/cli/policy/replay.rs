@@ -11,10 +11,10 @@ use crate::cli::support::input::unreadable;
 use crate::cli::support::render::paragraphs;
 use crate::cli::support::short_id::short_ids;
 use crate::cli::support::table::{Column, shortened, table, whole};
-use crate::cli::support::wrap::wrap;
 use crate::config;
 use crate::context::Context;
 use crate::view::View;
+use crate::wrap::wrap;
 
 const COLUMNS: [Column; 5] = [
     whole("RUN"),

@@ -32,11 +32,12 @@ use settings::Variables;
 
 /// The name of the command and of the plugin.
 pub(super) const NAME: &str = "promptyoself";
-const OUTPUT: Output = Output { format: Format::Json };
+const OUTPUT: Output = Output { format: Format::Json, width: usize::MAX };
 
 const EXAMPLES: &str = "\
 Examples:
-  midwatch promptyoself register --agent-id agent-123 --prompt 'Look at your mail.' --every 30m
+  midwatch promptyoself register --agent-id agent-123 \\
+      --prompt 'Look at your mail.' --every 30m
   midwatch promptyoself register --agent-id agent-123 --prompt 'Happy new year!' \\
       --time 2030-01-01T00:00:00-05:00
   midwatch promptyoself list --all

@@ -27,7 +27,7 @@ pub(super) async fn run(context: &Context, cancel: Cancel) -> Result<ExitCode, E
     let run = full_id(context, id).await?;
     let request = RunCancel { id: run.to_string(), note: note.clone() };
     match send_stop(context, request, StopTarget::Run(&run), note.as_deref()).await? {
-        Stopped::Answered(answer) => context.output.show(&answer, |it| render(&run, it)),
+        Stopped::Answered(answer) => context.output.say(&answer, |it| render(&run, it)),
         Stopped::Marked(why) => stop::show_marked(context, &why),
     }
     Ok(ExitCode::SUCCESS)

@@ -13,6 +13,7 @@ use crate::cli::support::table::{Column, shortened, table_with_cursor, whole};
 use crate::context::Context;
 use crate::run_text::schedule_of;
 use crate::view::View;
+use crate::wrap::fit;
 
 const COLUMNS: [Column; 7] = [
     whole("RUN"),
@@ -52,12 +53,14 @@ pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error
 fn render(answer: &Runs, request: &RunList, view: &View) -> String {
     if answer.runs.is_empty() {
         let is_filtered = *request != RunList { limit: request.limit, ..RunList::default() };
-        return match is_filtered {
-            true => "no matching runs; `midwatch run list` shows all".into(),
-            false => "no runs yet; start one with `midwatch schedule fire ID`, or wait for a \
-                      schedule while `midwatch up` runs"
-                .into(),
+        let text = match is_filtered {
+            true => "no matching runs; `midwatch run list` shows all",
+            false => {
+                "no runs yet; start one with `midwatch run start NAME`, or wait for a schedule while \
+                 `midwatch up` runs"
+            }
         };
+        return fit(text, view.width);
     }
     let ids = short_ids(answer.runs.iter().map(|run| run.id.as_str()));
     let rows = answer.runs.iter().zip(ids).map(|(run, id)| {
@@ -100,8 +103,7 @@ mod tests {
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
         let nothing = Runs { runs: Vec::new(), cursor: None };
         assert!(
-            render(&nothing, &all, &view)
-                .starts_with("no runs yet; start one with `midwatch schedule")
+            render(&nothing, &all, &view).starts_with("no runs yet; start one with `midwatch run")
         );
         for request in [
             RunList { schedule: Some("sch_0a1b2c3d".into()), ..RunList::default() },

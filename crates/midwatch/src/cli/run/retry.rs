@@ -18,6 +18,6 @@ pub(in crate::cli) struct Retry {
 
 pub(super) async fn run(context: &Context, retry: Retry) -> Result<ExitCode, Error> {
     let answer = send(context, RunRetry { id: retry.id }).await?;
-    context.output.show(&answer, |answer| render_change(answer, "will be retried"));
+    context.output.say(&answer, |answer| render_change(answer, "will be retried"));
     Ok(ExitCode::SUCCESS)
 }

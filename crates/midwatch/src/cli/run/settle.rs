@@ -25,6 +25,6 @@ pub(in crate::cli) struct Settle {
 pub(super) async fn run(context: &Context, settle: Settle) -> Result<ExitCode, Error> {
     let Settle { id, state, reason: note } = settle;
     let answer = send(context, RunSettle { id, state: state.parse()?, note }).await?;
-    context.output.show(&answer, |answer| render_change(answer, "settled"));
+    context.output.say(&answer, |answer| render_change(answer, "settled"));
     Ok(ExitCode::SUCCESS)
 }

@@ -8,9 +8,9 @@ use clap::Args;
 use super::{ID, marked};
 use crate::access::send;
 use crate::cli::support::render::{count_of, fitted_pairs, paragraphs};
-use crate::cli::support::wrap::wrap;
 use crate::context::Context;
 use crate::view::View;
+use crate::wrap::wrap;
 
 /// Show a run and its output
 #[derive(Debug, Args)]

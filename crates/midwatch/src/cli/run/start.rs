@@ -17,7 +17,7 @@ pub(in crate::cli) struct Start {
 
 pub(super) async fn run(context: &Context, start: Start) -> Result<ExitCode, Error> {
     let answer = send(context, ScheduleFire { id: start.schedule }).await?;
-    context.output.show(&answer, render);
+    context.output.say(&answer, render);
     Ok(ExitCode::SUCCESS)
 }
 

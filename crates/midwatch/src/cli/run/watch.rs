@@ -11,6 +11,7 @@ use crate::cli::support::follow::{Feed, follow};
 use crate::cli::support::interrupt::{INTERRUPTED, until_interrupted};
 use crate::context::Context;
 use crate::output::{Format, Output};
+use crate::wrap::fit;
 
 /// Follow a run to its end and print its output
 ///
@@ -103,7 +104,7 @@ impl RunFeed {
         if self.is_within_line {
             self.print_output("\n")?;
         }
-        self.output.show_line(run, render)
+        self.output.show_line(run, |run| fit(&render(run), self.output.width))
     }
 
     fn print_output(&mut self, text: &str) -> std::io::Result<()> {
@@ -129,7 +130,16 @@ fn render(run: &Run) -> String {
     let message = run.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
     let file = run.output.as_ref().and_then(|output| output.file.as_ref());
     let file = file.map(|file| format!("; its complete output is in {file}")).unwrap_or_default();
-    format!("run `{}` {}{attempt}{message}{file}", run.id, run.state)
+    let waits = match (run.state, &run.approval_id) {
+        (RunState::WaitingPermission, Some(approval)) => {
+            return format!(
+                "run `{}` waits for your approval: `midwatch approval approve {approval}`",
+                run.id
+            );
+        }
+        _ => run.state,
+    };
+    format!("run `{}` {waits}{attempt}{message}{file}", run.id)
 }
 
 #[cfg(test)]
@@ -150,6 +160,11 @@ mod tests {
     #[test]
     fn line_shows_state_attempt_and_output_file() {
         assert_eq!(render(&run(json!({}))), "run `run_1` running");
+        let waiting = json!({"state": "waiting_permission", "approval_id": "apr_1"});
+        assert_eq!(
+            render(&run(waiting)),
+            "run `run_1` waits for your approval: `midwatch approval approve apr_1`"
+        );
         let failed = json!({"state": "failed", "attempt": 3, "message": "no such file",
             "output": {"text": "x", "bytes": 70_000, "file": "/data/outputs/run_1"}});
         assert_eq!(

@@ -18,17 +18,20 @@ use crate::access::send;
 use crate::cli::support::lease::terms;
 use crate::cli::support::render::{fitted_pairs, paragraphs, warnings};
 use crate::cli::support::table::{shortened, table, whole};
-use crate::cli::support::wrap::wrap;
 use crate::context::Context;
 use crate::output::Format;
 use crate::view::View;
+use crate::wrap::{fit, wrap};
 
 const EXAMPLES: &str = "\
 Examples:
-  midwatch schedule add --name standup --cron '30 9 * * MON-FRI' --tz Europe/Berlin \\
-      --agent ada --prompt 'Summarise what changed since yesterday.'
-  midwatch schedule add --name triage --every 10m --agent ada --prompt @triage.md --per-day 50
-  midwatch schedule add --name report --after sch_0a1b2c3d --agent ada --prompt 'Report how it went.'
+  midwatch schedule add --name standup --cron '30 9 * * MON-FRI' \\
+      --tz Europe/Berlin --agent ada \\
+      --prompt 'Summarise what changed since yesterday.'
+  midwatch schedule add --name triage --every 10m --agent ada \\
+      --prompt @triage.md --per-day 50
+  midwatch schedule add --name report --after standup --agent ada \\
+      --prompt 'Report how it went.'
   midwatch schedule add --file schedules.toml --dry-run";
 
 const UNCHANGED: &str = "nothing was changed";
@@ -135,16 +138,16 @@ fn render(answer: &ScheduleAdded, view: &View) -> String {
     };
     let policy = match (policy, dry_run) {
         (Some(preview), true) => fitted_pairs(view, policy_rows(preview)),
-        (Some(preview), false) if !preview.by_itself => preview.sentence.clone(),
+        (Some(preview), false) if !preview.by_itself => fit(&preview.sentence, view.width),
         (Some(_) | None, _) => String::new(),
     };
     paragraphs([
-        format!("schedule {} {result}", name_and_id(schedule)),
-        when(&schedule.describe, &schedule.tz),
+        fit(&format!("schedule {} {result}", name_and_id(schedule)), view.width),
+        fit(&when(&schedule.describe, &schedule.tz), view.width),
         bounds.as_ref().map(limits).unwrap_or_default(),
         policy,
         upcoming(schedule, next, view),
-        warnings(found),
+        warnings(view, found),
     ])
 }
 
@@ -165,12 +168,13 @@ fn render_list(SchedulesAdded { schedules, dry_run }: &SchedulesAdded, view: &Vi
         [it.id.clone(), it.name.clone(), result.to_owned(), next]
     });
     let warnings = schedules.iter().flat_map(|it| {
-        it.warnings.iter().map(|warning| format!("warning: `{}`: {warning}", it.name))
+        let line = |warning| fit(&format!("warning: `{}`: {warning}", it.name), view.width);
+        it.warnings.iter().map(line)
     });
     let warnings: Vec<String> = warnings.collect();
     let policy = schedules.iter().filter_map(|it| {
         let preview = it.policy.as_ref().filter(|preview| !preview.by_itself)?;
-        Some(format!("`{}`: {}", it.name, preview.sentence))
+        Some(fit(&format!("`{}`: {}", it.name, preview.sentence), view.width))
     });
     let policy: Vec<String> = policy.collect();
     let table = table(view, [whole("ID"), shortened("NAME", 12), whole(""), whole("NEXT")], rows);

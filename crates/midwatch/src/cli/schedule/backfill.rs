@@ -56,11 +56,11 @@ pub(super) async fn run(context: &Context, backfill: Backfill) -> Result<ExitCod
     match backfill.end {
         true => {
             let answer = send(context, ScheduleBackfillEnd { id: backfill.id }).await?;
-            output.show(&answer, render_ended);
+            output.say(&answer, render_ended);
         }
         false => {
             let answer = send(context, backfill.into_request()).await?;
-            output.show(&answer, render_started);
+            output.say(&answer, render_started);
         }
     }
     Ok(ExitCode::SUCCESS)

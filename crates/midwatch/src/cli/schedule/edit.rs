@@ -13,6 +13,7 @@ use crate::access::send;
 use crate::cli::support::render::{paragraphs, warnings};
 use crate::context::Context;
 use crate::view::View;
+use crate::wrap::fit;
 
 /// Change a schedule; omitted settings keep their value
 ///
@@ -72,10 +73,10 @@ fn render(answer: &ScheduleEdited, view: &View) -> String {
         false => format!("schedule {name}: nothing to change"),
     };
     paragraphs([
-        result,
-        when(&schedule.describe, &schedule.tz),
+        fit(&result, view.width),
+        fit(&when(&schedule.describe, &schedule.tz), view.width),
         bounds.as_ref().map(limits).unwrap_or_default(),
         upcoming(schedule, next, view),
-        warnings(found),
+        warnings(view, found),
     ])
 }

@@ -19,6 +19,6 @@ pub(in crate::cli) struct Fire {
 
 pub(super) async fn run(context: &Context, fire: Fire) -> Result<ExitCode, Error> {
     let answer = send(context, ScheduleFire { id: fire.id }).await?;
-    context.output.show(&answer, render_started);
+    context.output.say(&answer, render_started);
     Ok(ExitCode::SUCCESS)
 }

@@ -12,6 +12,7 @@ use crate::cli::support::page::Page;
 use crate::cli::support::table::{Column, shortened, table_with_cursor, whole};
 use crate::context::Context;
 use crate::view::View;
+use crate::wrap::fit;
 
 const COLUMNS: [Column; 7] = [
     shortened("NAME", 12),
@@ -20,7 +21,7 @@ const COLUMNS: [Column; 7] = [
     whole("NEXT"),
     whole("").or_left_out(1),
     shortened("TARGET", 10).or_left_out(3),
-    shortened("WHEN", 12).or_left_out(2),
+    shortened("WHEN", 20).or_left_out(2),
 ];
 
 /// List schedules, the next due first
@@ -51,9 +52,9 @@ fn render(answer: &Schedules, view: &View) -> String {
         return "no matching schedules; `midwatch schedule list` shows all".into();
     }
     if answer.schedules.is_empty() {
-        return "no schedules yet; add one with `midwatch schedule add --name NAME --every 1h \
-                --agent AGENT --prompt TEXT`"
-            .into();
+        let text = "no schedules yet; add one with `midwatch schedule add --name NAME --every 1h --agent \
+                    AGENT --prompt TEXT`";
+        return fit(text, view.width);
     }
     let rows = answer.schedules.iter().map(|schedule| {
         let next = schedule.next_run_at.as_deref();
@@ -84,16 +85,18 @@ mod tests {
         let cursor = Some("sch_ffffffff".into());
         let text = render(&Schedules { schedules, agent: None, cursor }, &view);
         let expected = [
-            "NAME     ID            STATUS  NEXT                     TARGET      WHEN",
-            "standup  sch_0a1b2c3d  active  28 Mar 13:30:00  in 30m  agent ada   at 13:30 ev…",
-            "look     sch_ffffffff  paused                           tool fs.l…  every hour …",
+            "NAME     ID            STATUS  NEXT                     WHEN",
+            "standup  sch_0a1b2c3d  active  28 Mar 13:30:00  in 30m  at 13:30 every day (Eur…",
+            "look     sch_ffffffff  paused                           every hour (UTC)",
             "more: midwatch schedule list --cursor sch_ffffffff",
             "times are Europe/Berlin",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
         let nothing =
             render(&Schedules { schedules: Vec::new(), agent: None, cursor: None }, &view);
-        assert!(nothing.starts_with("no schedules yet; add one with `midwatch schedule add"));
+        assert!(
+            nothing.starts_with("no schedules yet; add one with\n`midwatch schedule add --name")
+        );
         let agent = Some("ada".to_owned());
         let nothing = render(&Schedules { schedules: Vec::new(), agent, cursor: None }, &view);
         assert_eq!(nothing, "no matching schedules; `midwatch schedule list` shows all");

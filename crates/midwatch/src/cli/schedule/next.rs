@@ -13,6 +13,7 @@ use super::upcoming::{slot_table, when};
 use crate::cli::support::render::{paragraphs, warnings};
 use crate::output::Output;
 use crate::view::View;
+use crate::wrap::fit;
 
 const COUNT_MAX: u32 = 1000;
 
@@ -72,9 +73,9 @@ pub(in crate::cli) fn run(next: Next, view: &View, output: &Output) -> Result<Ex
         let distance_head = if from.is_some() { "AFTER --from" } else { "IN" };
         let zone = calendar.zone();
         paragraphs([
-            when(&answer.describe, zone.name()),
+            fit(&when(&answer.describe, zone.name()), view.width),
             slot_table(view, zone, &slots, (from_us, distance_head)),
-            warnings(&answer.warnings),
+            warnings(view, &answer.warnings),
         ])
     });
     Ok(ExitCode::SUCCESS)

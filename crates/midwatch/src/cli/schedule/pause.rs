@@ -22,7 +22,7 @@ pub(in crate::cli) struct Pause {
 pub(super) async fn run(context: &Context, pause: Pause) -> Result<ExitCode, Error> {
     let Pause { id, reason: note } = pause;
     let answer = send(context, SchedulePause { id, note }).await?;
-    context.output.show(&answer, |answer| {
+    context.output.say(&answer, |answer| {
         let result = if answer.changed { "paused" } else { "was already paused" };
         format!("schedule {} {result}", name_and_id(&answer.schedule))
     });

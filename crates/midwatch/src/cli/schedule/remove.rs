@@ -20,6 +20,6 @@ pub(super) async fn run(context: &Context, remove: Remove) -> Result<ExitCode, E
     let answer = send(context, ScheduleRemove { id: remove.id }).await?;
     context
         .output
-        .show(&answer, |answer| format!("schedule {} removed", name_and_id(&answer.schedule)));
+        .say(&answer, |answer| format!("schedule {} removed", name_and_id(&answer.schedule)));
     Ok(ExitCode::SUCCESS)
 }

@@ -11,8 +11,8 @@ use crate::cli::support::lease;
 use crate::cli::support::render::{NAME_COLUMNS, count_of, entries, pairs, size};
 use crate::cli::support::short_id::short_ids;
 use crate::cli::support::table::cut;
-use crate::cli::support::wrap::wrap;
 use crate::view::View;
+use crate::wrap::wrap;
 
 /// The most items of one kind to name on the page.
 const NAMED_MAX: usize = 5;

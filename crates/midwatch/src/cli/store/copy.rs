@@ -61,7 +61,7 @@ pub(super) async fn run(context: &Context, copy: Copy) -> Result<ExitCode, Error
     let end = destination.fill_from(&*store, &progress.sink()).await?;
     drop(progress);
     let copied = Copied { from, to, entries: end.size(), head: end.head().to_string() };
-    context.output.show(&CopiedAnswer { copied }, |CopiedAnswer { copied }| {
+    context.output.say(&CopiedAnswer { copied }, |CopiedAnswer { copied }| {
         let Copied { from, to, entries: count, head } = copied;
         format!("copied {} from {from} to {to}; both end with {head}", entries(*count))
     });

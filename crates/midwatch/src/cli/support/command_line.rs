@@ -85,8 +85,19 @@ pub(in crate::cli) fn usage_error(error: &clap::Error, subcommands: &[String]) -
             Error::new(Code::BadUsage, what).hint(see_help(subcommands))
         }
         (ErrorKind::InvalidSubcommand, ..) => unknown_command(error, subcommands),
+        (ErrorKind::ValueValidation, given, _) if !given.is_empty() => {
+            invalid_value(error, &given.join(" "), subcommands)
+        }
         _ => first_paragraph(error, subcommands),
     }
+}
+
+/// A value that an argument does not take, and what it takes.
+fn invalid_value(error: &clap::Error, argument: &str, subcommands: &[String]) -> Error {
+    let value = context_texts(error, ContextKind::InvalidValue).join(" ");
+    let what = format!("invalid value `{value}` for {}", quoted_name(argument));
+    let why = std::error::Error::source(error).map(|why| format!(": {why}")).unwrap_or_default();
+    Error::new(Code::BadUsage, format!("{what}{why}")).hint(see_help(subcommands))
 }
 
 /// Any other error. Its text has paragraphs: the error, then perhaps a tip and the usage.
@@ -192,6 +203,11 @@ mod tests {
                 "schedule add --name x --every 1h --daily 09:00 --agent a",
                 "`--every` and `--daily` cannot be used together",
                 "see `midwatch schedule add --help`",
+            ),
+            (
+                "ledger tail --limit many",
+                "invalid value `many` for `--limit`: write a whole number from 1 to 1000",
+                "see `midwatch ledger tail --help`",
             ),
             ("start", "there is no command `start`", "did you mean `midwatch up`?"),
             ("stopp", "there is no command `stopp`", "did you mean `midwatch stop`?"),

@@ -17,7 +17,6 @@ pub(super) mod stop;
 pub(super) mod table;
 pub(super) mod text_arg;
 pub(super) mod value_parsers;
-pub(super) mod wrap;
 
 /// The exit code of a command that found nothing to do.
 pub(super) const NOTHING_TO_DO: u8 = 10;

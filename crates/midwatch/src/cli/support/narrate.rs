@@ -9,8 +9,11 @@ use crate::access::send;
 use crate::context::Context;
 use crate::run_text::schedule_of;
 use crate::view::View;
+use crate::wrap::fit;
 
 const WAIT_MS: u32 = 20_000;
+/// Between the time and what happened.
+const GAP: &str = "  ";
 
 /// The runs that were announced and have not ended.
 #[derive(Debug, Default)]
@@ -105,7 +108,9 @@ fn render(event: &Event, run: &AnnouncedRun, view: &View) -> Option<String> {
         }
         _ => return None,
     };
-    Some(format!("{at}  {what}"))
+    let width = view.width.saturating_sub(at.len() + GAP.len());
+    let indent = " ".repeat(at.len() + GAP.len());
+    Some(format!("{at}{GAP}{}", fit(&what, width).replace('\n', &format!("\n{indent}"))))
 }
 
 fn span(from: &str, to: &str) -> Option<String> {
@@ -155,5 +160,10 @@ mod tests {
             assert_eq!(line(kind, body, message), format!("14:00:09  {expected}"));
         }
         assert_eq!(line("run.queued", json!({}), ""), "");
+        let message = "the server refused the connection; is it running, and is its address right?";
+        let long = line("run.ended", json!({"outcome": "failed"}), message);
+        assert_eq!(long.lines().count(), 2, "{long}");
+        assert!(long.lines().all(|line| line.len() <= 80), "{long}");
+        assert!(long.lines().skip(1).all(|line| line.starts_with("          ")), "{long}");
     }
 }

@@ -2,8 +2,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::wrap::wrap;
 use crate::view::View;
+use crate::wrap::{fit, wrap};
 
 /// Columns before the value of a pair.
 pub(in crate::cli) const NAME_COLUMNS: usize = 15;
@@ -59,9 +59,9 @@ pub(in crate::cli) fn fitted_pairs<'a>(
     )
 }
 
-/// Warnings, one per line.
-pub(in crate::cli) fn warnings(warnings: &[String]) -> String {
-    let lines = warnings.iter().map(|warning| format!("warning: {warning}"));
+/// Warnings, each on a line of its own.
+pub(in crate::cli) fn warnings(view: &View, warnings: &[String]) -> String {
+    let lines = warnings.iter().map(|warning| fit(&format!("warning: {warning}"), view.width));
     lines.collect::<Vec<_>>().join("\n")
 }
 

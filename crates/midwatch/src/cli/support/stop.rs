@@ -15,7 +15,7 @@ struct Marked<'a> {
 
 pub(in crate::cli) fn show_marked(context: &Context, why: &Error) {
     let marked = Marked { recorded: false, marked: true, problem: &why.message };
-    context.output.show(&marked, |it| {
+    context.output.say(&marked, |it| {
         format!(
             "not confirmed: {}\nleft a marker: the daemon obeys it as soon as it continues or starts",
             it.problem

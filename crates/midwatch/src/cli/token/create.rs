@@ -70,7 +70,7 @@ pub(super) async fn run(context: &Context, create: Create) -> Result<ExitCode, E
     let client = client.map(api::TokenClient::from);
     let token = send(context, TokenCreate { name, role, hash, key, client }).await?.token;
     let created = Created { token: WithSecret { token, secret } };
-    context.output.show(&created, |it| render(&it.token));
+    context.output.say(&created, |it| render(&it.token));
     Ok(ExitCode::SUCCESS)
 }
 

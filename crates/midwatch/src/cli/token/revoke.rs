@@ -22,7 +22,7 @@ pub(in crate::cli) struct Revoke {
 pub(super) async fn run(context: &Context, revoke: Revoke) -> Result<ExitCode, Error> {
     let Revoke { id, reason } = revoke;
     let answer = send(context, TokenRevoke { id, note: reason }).await?;
-    context.output.show(&answer, |it| {
+    context.output.say(&answer, |it| {
         let first = match it.changed {
             true => format!("revoked; `{}` can no longer use this token", it.token.name),
             false => "already revoked".to_owned(),

@@ -87,6 +87,56 @@ fn tables_fit_narrow_terminals() {
     drop(daemon);
 }
 
+/// What a command answers and why it refuses, in sentences that are longer than a line.
+const SENTENCES: [&[&str]; 17] = [
+    &["run", "list"],
+    &["schedule", "add"],
+    &["schedule", "next", "--cron", "0 9 * *"],
+    &["schedule", "next", "--cron", "0 9 * * 1-5 *", "--tz", "UTC"],
+    &["schedule", "add", "--name", "x", "--every", "1h", "--agent", "nope", "--prompt", "x"],
+    &["agent", "add", "bob", "--backend", "command", "--cwd", "~/x", "--", "/bin/true"],
+    &["agent", "add", "bob", "--backend", "letta", "--remote-id", "a", "--credential", "env:NOPE"],
+    &["agent", "test", "bob"],
+    &["run", "start", "news"],
+    &["lease", "renew"],
+    &["event", "publish", "mail/arrived-in-the-inbox-of-the-team"],
+    &["notice", "list"],
+    &["notice", "test"],
+    &["config", "check"],
+    &["ledger", "verify"],
+    &["token", "create", "--name", "ada-lovelace", "--role", "operator"],
+    &["mcp", "--toolsets", "nope"],
+];
+
+#[test]
+fn sentences_fit_narrow_terminals_and_pipes() {
+    let mut world = World::with_agent("ada");
+    world.add_daily("news", "ada", "x");
+    let mut broken = 0;
+    for columns in [60, 80] {
+        world.set("COLUMNS", columns.to_string());
+        for command in SENTENCES {
+            let outcome = world.run(command);
+            let text = format!("{}{}", outcome.stdout, outcome.stderr);
+            for line in text.lines() {
+                // An id, a key or a path is one word, and so is a command; neither is broken.
+                let words = line.trim_start().trim_start_matches("hint: ");
+                let is_whole = !words.contains(' ')
+                    || (words.starts_with('`') && 3 < words.matches(' ').count());
+                assert!(
+                    line.chars().count() <= columns || is_whole,
+                    "{columns}: {command:?}\n{text}"
+                );
+            }
+            broken += usize::from(text.lines().any(|line| line.starts_with("       ")));
+        }
+    }
+    assert!(10 < broken, "sentences longer than a line are tried: {broken}");
+    world.set("COLUMNS", "200");
+    let refused = world.run(&["run", "start", "news"]).stderr;
+    assert_eq!(refused.lines().count(), 2, "the error and its hint: {refused}");
+}
+
 #[test]
 fn schedules_tokens_and_runs_are_given_by_name_or_prefix() {
     let world = World::with_agent("ada");
@@ -149,8 +199,11 @@ fn an_answer_that_cannot_be_written_is_an_error() {
         &["--help"],
     ] {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let status = world.command().args(arguments).stdout(full).status().unwrap();
-        assert_eq!(status.code(), Some(1), "{arguments:?}");
+        let output = world.command().args(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let is_said = said.contains("could not be written to stdout");
+        assert!(is_said || arguments == ["--help"], "{arguments:?}: {said}");
     }
 }
 

@@ -131,7 +131,7 @@ fn backup_without_keys_continues_under_a_new_key_and_says_what_is_missing() {
         "so a new one was created and recorded in the ledger",
         "the backup has no sealing key: sensitive schedules fail until",
         "env:LETTA_KEY for agent `ada` (MISSING here)",
-        "make sure that the old installation is stopped, then: midwatch up --data",
+        "make sure that the old installation is stopped, then: `midwatch up --data",
     ] {
         assert!(outcome.stdout.contains(expected), "{expected}: {}", outcome.stdout);
     }

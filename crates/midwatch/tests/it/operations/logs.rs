@@ -7,8 +7,8 @@ use midwatch::logs::{Error, init};
 fn log_is_initialised_once_and_redacts_secrets() {
     let data = tempfile::tempdir().unwrap();
     let config = Log { level: Level::Info, file_bytes_max: 1 << 20, files_max: 1 };
-    let logs = init(&config, Some(data.path())).unwrap();
-    assert!(matches!(init(&config, None), Err(Error::Twice)));
+    let logs = init(&config, true, data.path()).unwrap();
+    assert!(matches!(init(&config, true, data.path()), Err(Error::Twice)));
 
     logs.redactor().add("canary-1");
     tracing::info!("canary-1 and token=canary-2");

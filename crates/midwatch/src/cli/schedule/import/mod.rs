@@ -53,7 +53,8 @@ const AGENT_HINT: &str = "register an agent that runs each command as cron did: 
 const EXAMPLES: &str = "\
 Examples:
   midwatch agent add cron --backend command -- /bin/sh -s
-  crontab -l | midwatch schedule import --from crontab - --tz Europe/Berlin --dry-run
+  crontab -l | midwatch schedule import --from crontab - \\
+      --tz Europe/Berlin --dry-run
   midwatch schedule import --from crontab /etc/crontab /etc/cron.d --tz UTC
   midwatch schedule import --from promptyoself promptyoself.db --dry-run
   midwatch schedule import --from astra var/schedules

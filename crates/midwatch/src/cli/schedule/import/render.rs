@@ -6,8 +6,8 @@ use compat::import::{LeftOut, Position};
 use super::report::{Imported, Outcome, Report, ReportedEntry};
 use crate::cli::schedule::upcoming::when;
 use crate::cli::support::render::{count_of, paragraphs};
-use crate::cli::support::wrap::wrap;
 use crate::view::View;
+use crate::wrap::wrap;
 
 /// What is put before a line of a prompt.
 const PROMPT_MARK: &str = "  > ";
