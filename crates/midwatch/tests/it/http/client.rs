@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::support::wait::TIMEOUT;
+
+/// Lines that a stream may have before the awaited one. After a bookmark, the next comes 15 seconds later.
+const LINES_MAX: usize = 20;
 
 /// A response of the API.
 #[derive(Debug)]
@@ -144,14 +146,13 @@ pub(super) fn next_line(
     stream: &mut BufReader<TcpStream>,
     is_wanted: impl Fn(&str) -> bool,
 ) -> String {
-    let started = Instant::now();
-    loop {
-        // A stream has a bookmark every 15 seconds, for ever.
-        assert!(started.elapsed() < TIMEOUT, "the stream has no such line");
+    // A stream has a bookmark every 15 seconds, for ever.
+    for _ in 0..LINES_MAX {
         let mut line = String::new();
         assert_ne!(stream.read_line(&mut line).unwrap(), 0, "the stream ended");
         if is_wanted(line.trim_end()) {
             return line.trim_end().to_owned();
         }
     }
+    panic!("{LINES_MAX} lines, and not the one that is awaited");
 }
