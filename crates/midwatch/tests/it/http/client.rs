@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::wait::TIMEOUT;
 
 /// Lines that a stream may have before the awaited one. After a bookmark, the next comes 15 seconds later.
-const LINES_MAX: usize = 20;
+const LINES_MAX: usize = 40;
 
 /// A response of the API.
 #[derive(Debug)]
