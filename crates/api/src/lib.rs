@@ -11,6 +11,7 @@ mod call;
 mod cleanup;
 mod config;
 mod daemon;
+mod device;
 pub mod display;
 mod error;
 pub mod json;
@@ -52,6 +53,9 @@ pub use config::{
     SetupCheck, SetupChecked,
 };
 pub use daemon::{DaemonStop, DaemonStopping};
+pub use device::{
+    Device, DeviceEnd, DeviceLink, DeviceLinked, DeviceList, DeviceRevoke, DeviceRevoked, Devices,
+};
 pub use error::{Code, Error};
 pub use ledger::{
     Changes, Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint,
@@ -177,6 +181,10 @@ requests! {
     TokenCreate         "token.create"          TokenCreated       | people                            | Maintainer | nothing               | -;
     TokenList           "token.list"            Tokens             | read "schedule.read"              | Operator   | nothing               | -;
     TokenRevoke         "token.revoke"          TokenRevoked       | people                            | Maintainer | nothing               | Token(id);
+
+    DeviceLink          "device.link"           DeviceLinked       | people                            | Operator   | nothing               | -;
+    DeviceList          "device.list"           Devices            | read "schedule.read"              | Observer   | nothing               | -;
+    DeviceRevoke        "device.revoke"         DeviceRevoked      | people                            | Operator   | nothing               | Device(id);
 
     LedgerTail          "ledger.tail"           Events             | read "ledger.read"                | Observer   | nothing waits wait_ms | -;
     TimelineShow        "timeline"              Timeline           | read "ledger.read"                | Observer   | nothing waits wait_ms | -;

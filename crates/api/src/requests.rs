@@ -55,6 +55,7 @@ pub enum Referent {
     Run,
     Approval,
     Token,
+    Device,
     /// An agent, which has a name and no id.
     Agent,
     /// A schedule or a run.

@@ -7,6 +7,7 @@
 //! | the local socket, or the data directory itself | the user: maintainer; in `strict-prod` operator, once a maintainer has a token |
 //! | `/mcp` over HTTP, always with a token | the assistant of its person, a runner; an agent or observer as itself; never an operator |
 //! | the page of an approval, always with a token | the person of the token, with its role; never an agent or a run |
+//! | a page of the dashboard, with the session of a device | the person who signed in, with at most the role of the device |
 //! | an MCP client on any of these | the assistant of that person or user, a runner |
 
 use std::sync::Arc;
@@ -193,7 +194,7 @@ impl Authenticator {
     }
 
     /// The local user is maintainer until a maintainer has a token, because someone must create the first one.
-    async fn local_role(&self) -> Result<Role, Error> {
+    pub(crate) async fn local_role(&self) -> Result<Role, Error> {
         match self.config.active().trust.local_role {
             lower if lower < Role::Maintainer && has_maintainer(&*self.store).await? => Ok(lower),
             _ => Ok(Role::Maintainer),

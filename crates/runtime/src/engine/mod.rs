@@ -35,6 +35,7 @@ use crate::authorize::audit::Audit;
 use crate::authorize::authenticate::{Authenticator, Credentials};
 use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
+use crate::authorize::devices::{DeviceUse, Devices, SignIn, SignedIn};
 use crate::authorize::policy::Policy;
 use crate::authorize::references::References;
 use crate::authorize::scope::Scope;
@@ -96,6 +97,7 @@ pub struct Parts {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) devices: Arc<Devices>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) references: References,
     pub(crate) scope: Arc<Scope>,
@@ -158,6 +160,20 @@ impl Engine {
     /// The caller of a network request, by its token alone: an assistant, unless the token is an agent's or observer's own.
     pub async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
         self.authenticator.authenticate_token(token).await
+    }
+
+    /// Signs a browser in by the code of a link. Returns its session secret.
+    pub async fn sign_in(&self, sign_in: SignIn) -> Result<Secret, Error> {
+        self.devices.sign_in(sign_in).await
+    }
+
+    /// The person behind the session secret of a browser.
+    pub async fn authenticate_device(
+        &self,
+        session: &Secret,
+        usage: DeviceUse,
+    ) -> Result<SignedIn, Error> {
+        self.devices.authenticate(session, usage).await
     }
 
     /// A person looks at the installation, which keeps the lease from expiring. Whoever is no operator, such as a run, an

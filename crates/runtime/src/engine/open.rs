@@ -21,6 +21,7 @@ use crate::authorize::audit::{Audit, Refusals};
 use crate::authorize::authenticate::Authenticator;
 use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
+use crate::authorize::devices::Devices;
 use crate::authorize::policy::Policy;
 use crate::authorize::references::References;
 use crate::authorize::scope::Scope;
@@ -210,6 +211,15 @@ fn build(components: Components, base: Base) -> Parts {
         tokens: tokens.clone(),
         audit: audit.clone(),
     });
+    let devices = Arc::new(Devices {
+        store: store.clone(),
+        time: time.clone(),
+        transactions: transactions.clone(),
+        authenticator: authenticator.clone(),
+        audit: audit.clone(),
+        links: Mutex::default(),
+        used: Mutex::default(),
+    });
     let policy = Arc::new(Policy {
         time: time.clone(),
         config: config.clone(),
@@ -346,6 +356,7 @@ fn build(components: Components, base: Base) -> Parts {
         tokens,
         audit,
         authenticator,
+        devices,
         policy,
         references,
         scope,
