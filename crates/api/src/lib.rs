@@ -25,6 +25,7 @@ mod requests;
 mod role;
 mod run;
 mod schedule;
+mod slot;
 mod status;
 mod timeline;
 mod token;
@@ -85,6 +86,7 @@ pub use schedule::{
     ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, StartObstacle, StoredAction, Terms,
     When, Why,
 };
+pub use slot::{ScheduleSlots, Slot, Slots};
 pub use status::{
     Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Failures, Health,
     HealthShow, LIVE_COUNTED_MAX, LedgerStatus, LiveRuns, NextDue, PausedSchedule, Posture,
@@ -141,6 +143,7 @@ requests! {
     SchedulePause       "schedule.pause"        SchedulePaused     | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id);
     ScheduleResume      "schedule.resume"       ScheduleResumed    | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id);
     ScheduleRemove      "schedule.remove"       ScheduleRemoved    | change "schedule.change"          | Runner     | own_schedule(id)      | Schedule(id);
+    ScheduleSlots       "schedule.slots"        Slots              | read "schedule.read"              | Observer   | own_schedule(id)      | Schedule(id);
     ScheduleFire        "schedule.fire"         ScheduleFired      | change "run.start"                | Runner     | own_schedule(id)      | Schedule(id);
     ScheduleBackfill    "schedule.backfill"     ScheduleBackfilled | people                            | Operator   | nothing               | Schedule(id);
     ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded      | people                            | Operator   | nothing               | Schedule(id);
