@@ -18,6 +18,7 @@ use crate::byte_budget::ByteBudget;
 use crate::concurrency_limit::ConcurrencyLimit;
 use crate::connection::{ConnectionAddresses, RequestConnection};
 use crate::origin::single;
+use crate::pages::DeviceAuthenticator;
 use crate::rejection::Rejection;
 use crate::request_permit::RequestPermit;
 
@@ -59,6 +60,11 @@ pub trait HttpAuthenticator: Send + Sync {
         token: Secret,
         addresses: ConnectionAddresses,
     ) -> BoxFuture<'_, Result<Authenticated, Error>>;
+
+    /// Signs browsers in. Without it there is no dashboard.
+    fn devices(&self) -> Option<Arc<dyn DeviceAuthenticator>> {
+        None
+    }
 }
 
 /// An authenticated caller. Handlers of routes that need a token get it as an extension of the request.

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::sync::OnceCell;
+
 /// The addresses of both ends of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionAddresses {
@@ -16,6 +18,14 @@ pub struct ConnectionAddresses {
 pub(crate) struct RequestConnection {
     pub(crate) addresses: ConnectionAddresses,
     pub(crate) busy: BusyFlag,
+    /// Set once the process at the other end was found to belong to no run.
+    pub(crate) checked_peer: Arc<OnceCell<()>>,
+}
+
+impl RequestConnection {
+    pub(crate) fn new(addresses: ConnectionAddresses, busy: BusyFlag) -> RequestConnection {
+        RequestConnection { addresses, busy, checked_peer: Arc::default() }
+    }
 }
 
 /// Whether an authenticated caller waits for a response on a connection. A connection that is not busy is idle, and may

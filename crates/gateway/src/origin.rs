@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode, Uri};
 use crate::rejection::Rejection;
 
 /// Host names of this machine that a request may be addressed to.
-const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+const HOSTS: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "midwatch.localhost"];
 
 /// Middleware that passes on only what [`check_host_and_origin`] accepts. `port` is the one this server listens on.
 pub(crate) async fn require_own_host_and_origin(
@@ -107,7 +107,14 @@ mod tests {
 
     #[test]
     fn foreign_hosts_and_origins_are_rejected() {
-        for host in ["localhost", "localhost:7400", "127.0.0.1:7400", "[::1]:7400", "127.0.0.1"] {
+        for host in [
+            "localhost",
+            "localhost:7400",
+            "127.0.0.1:7400",
+            "[::1]:7400",
+            "127.0.0.1",
+            "midwatch.localhost:7400",
+        ] {
             assert_eq!(sent_to_mcp(&[("host", host)]), Ok(()), "{host}");
         }
         let foreign = [
@@ -118,6 +125,8 @@ mod tests {
             "[::ffff:127.0.0.1]",
             "127.0.0.1.evil.example",
             "localhost.evil.example",
+            "midwatch.localhost.evil.example",
+            "evil.midwatch.localhost",
             "127.1",
             "2130706433",
             "[::]",

@@ -12,9 +12,11 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get};
 use http::StatusCode;
 use mcp::{Endpoint, ServerHandler};
+use tokio::sync::watch::Receiver;
 
 use crate::authenticate::{CallerGate, require_token};
 use crate::origin::require_own_host_and_origin;
+use crate::pages::{Pages, dashboard};
 use crate::rejection::Rejection;
 use crate::{approval, mcp_route, page};
 
@@ -23,11 +25,16 @@ pub(crate) fn router<S: ServerHandler>(
     port: u16,
     gate: Arc<CallerGate>,
     endpoint: Arc<Endpoint<S>>,
+    stopped: Receiver<bool>,
 ) -> Router {
     let with_token =
         routes_with_token(endpoint).layer(from_fn_with_state(Arc::clone(&gate), require_token));
-    routes_without_token(gate)
-        .merge(with_token)
+    let pages = Pages::new(Arc::clone(&gate), stopped);
+    let mut routes = routes_without_token(gate).merge(with_token);
+    if let Some(pages) = pages {
+        routes = routes.layer(from_fn_with_state(pages, dashboard));
+    }
+    routes
         .layer(from_fn_with_state(port, require_own_host_and_origin))
         // Builds the handlers now, and not again for each request.
         .with_state(())
@@ -96,14 +103,15 @@ mod tests {
     /// Sends a request to `path` with these headers.
     async fn send(method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
         let gate = Arc::new(CallerGate::new(Arc::new(AcceptAll), RequestLimits::default()));
-        let router = router(PORT, gate, Arc::new(Endpoint::new(PORT, server)));
+        let (_sender, receiver) = tokio::sync::watch::channel(false);
+        let router = router(PORT, gate, Arc::new(Endpoint::new(PORT, server)), receiver);
         let here = SocketAddr::from(([127, 0, 0, 1], PORT));
         let addresses = ConnectionAddresses { peer: here, local: here };
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let connection = RequestConnection { addresses, busy: BusyFlag::default() };
+        let connection = RequestConnection::new(addresses, BusyFlag::default());
         let request = request.extension(connection).body(Body::empty()).unwrap();
         let response = TowerToHyperService::new(router).call(request).await.unwrap();
         let (head, body) = response.into_parts();

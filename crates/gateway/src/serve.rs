@@ -68,7 +68,7 @@ async fn serve_within<S: ServerHandler>(
     let port = listener.local_addr().map_or(0, |address| address.port());
     let gate = Arc::new(CallerGate::new(authenticator, limits.requests));
     let endpoint = Arc::new(Endpoint::new(port, mcp));
-    let router = router(port, gate, Arc::clone(&endpoint));
+    let router = router(port, gate, Arc::clone(&endpoint), stopped.clone());
     let mut connections = accept_until_stopped(listener, limits, router, stopped).await;
     endpoint.stop();
     let _ = timeout(STOP_GRACE, async { while connections.join_next().await.is_some() {} }).await;
@@ -146,7 +146,7 @@ async fn serve_connection(
         debug!(%error, "failed to disable Nagle's algorithm; responses may be delayed");
     }
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
-    let connection = RequestConnection { addresses: ConnectionAddresses { peer, local }, busy };
+    let connection = RequestConnection::new(ConnectionAddresses { peer, local }, busy);
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request| {
         request.extensions_mut().insert(connection.clone());

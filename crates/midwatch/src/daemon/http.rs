@@ -7,15 +7,14 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
-use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator};
+use gateway::{Authenticated, ConnectionAddresses, DeviceAuthenticator, HttpAuthenticator};
 use mcp::Selection;
 use runtime::{Clock, Credentials, Engine, LocalHandle, SystemClock};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use tracing::warn;
 
-use super::peer::Peer;
+use super::device_sessions::{DeviceSessions, scan_peer};
 use super::tcp_sockets::listeners;
 use crate::config::{Loaded, Origin};
 
@@ -135,12 +134,12 @@ fn listen_error(address: SocketAddr, error: &io::Error) -> Error {
 pub(super) struct TokenAuthenticator {
     engine: Engine,
     /// Allows one scan of all processes at a time.
-    process_scan: Semaphore,
+    process_scan: Arc<Semaphore>,
 }
 
 impl TokenAuthenticator {
     pub(super) fn new(engine: Engine) -> TokenAuthenticator {
-        TokenAuthenticator { engine, process_scan: Semaphore::new(1) }
+        TokenAuthenticator { engine, process_scan: Arc::new(Semaphore::new(1)) }
     }
 }
 
@@ -168,10 +167,7 @@ impl HttpAuthenticator for TokenAuthenticator {
             engine
                 .authenticate_person(Credentials { token: Some(&token), ..Credentials::unknown() })
                 .await?;
-            let permit = self.process_scan.acquire().await;
-            let peer = spawn_blocking(move || Peer::of_tcp_connection(addresses)).await;
-            drop(permit);
-            let peer = peer.map_err(|error| Error::new(Code::Failed, error))?;
+            let peer = scan_peer(&self.process_scan, addresses).await?;
             let credentials = Credentials { token: Some(&token), ..peer.credentials() };
             let actor = engine.authenticate_person(credentials).await?;
             engine.record_look(&actor).await;
@@ -180,6 +176,11 @@ impl HttpAuthenticator for TokenAuthenticator {
             Ok(Authenticated { name, handle, now_us: SystemClock.now().as_micros() })
         }
         .boxed()
+    }
+
+    fn devices(&self) -> Option<Arc<dyn DeviceAuthenticator>> {
+        let process_scan = Arc::clone(&self.process_scan);
+        Some(Arc::new(DeviceSessions::new(self.engine.clone(), process_scan)))
     }
 }
 

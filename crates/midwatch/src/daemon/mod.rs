@@ -2,6 +2,7 @@
 
 mod admission;
 mod config_reader;
+mod device_sessions;
 mod frame_memory;
 mod http;
 mod notification_channels;
