@@ -1,6 +1,7 @@
 // Keeps a page live, signs forms, and adds keys. Without it every page and form works too.
 'use strict';
-const root = document.documentElement, $ = (id) => document.getElementById(id);
+const data = document.documentElement.dataset, $ = (id) => document.getElementById(id);
+const listen = document.addEventListener.bind(document);
 const policy = window.trustedTypes?.createPolicy('midwatch', { createHTML: (html) => html });
 const fragment = (html) => {
   const template = document.createElement('template');
@@ -20,11 +21,11 @@ const store = (mode, work) => new Promise((resolve, reject) => {
     request.onerror = () => reject(request.error);
   };
 });
-const base64 = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+const base64 = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replace(/[+/=]/g, (c) => ({ '+': '-', '/': '_' })[c] || '');
 const hex = (bytes) => [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 const EC = { name: 'ECDSA', namedCurve: 'P-256' };
 async function newKey() {
-  const pair = await crypto.subtle.generateKey(EC, false, ['sign', 'verify']);
+  const pair = await crypto.subtle.generateKey(EC, false, ['sign']);
   await store('readwrite', (keys) => keys.put(pair, 'page'));
   return base64(await crypto.subtle.exportKey('raw', pair.publicKey));
 }
@@ -64,11 +65,10 @@ function say(text, done) {
   alert.hidden = !text;
   if (text) alert.scrollIntoView({ block: 'nearest' });
 }
-const kept = sessionStorage.getItem('said');
-if (kept) { sessionStorage.removeItem('said'); say(kept, true); }
+if (sessionStorage.said) { say(sessionStorage.said, true); delete sessionStorage.said; }
 
 // --- forms: signed, sent, and the answer shown
-document.addEventListener('submit', async (event) => {
+listen('submit', async (event) => {
   const form = event.target, button = event.submitter;
   if (!form.matches('form[data-sign]') || button?.formMethod === 'get') return;
   event.preventDefault();
@@ -77,11 +77,11 @@ document.addEventListener('submit', async (event) => {
   const path = new URL(form.action).pathname, body = fields.toString();
   if (button) button.disabled = true;
   try {
-    const headers = { ...(await proof(path, body)), accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' };
-    const response = await fetch(path, { method: 'POST', body, headers });
+    const headers = { ...(await proof(path, body)), accept: 'application/json' };
+    const response = await fetch(path, { method: 'POST', body: fields, headers });
     const answer = await response.json();
     if (!response.ok) throw new Error([answer.error?.message, answer.error?.hint].filter(Boolean).join(': '));
-    sessionStorage.setItem('said', answer.message);
+    sessionStorage.said = answer.message;
     location.assign(answer.location);
   } catch (error) {
     say(error.message || 'the daemon did not answer');
@@ -91,12 +91,12 @@ document.addEventListener('submit', async (event) => {
 
 // --- time: the zone of this browser, and distances by the clock of the server
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (root.dataset.tz && zone && zone !== root.dataset.tz && sessionStorage.getItem('tz') !== zone) {
-  sessionStorage.setItem('tz', zone);
+if (data.tz && zone && zone !== data.tz && sessionStorage.tz !== zone) {
+  sessionStorage.tz = zone;
   setCookie('tz', zone);
   location.reload();
 }
-let skew = root.dataset.now ? root.dataset.now - Date.now() : 0;
+let skew = data.now ? data.now - Date.now() : 0;
 const units = [['d', 86400], ['h', 3600], ['m', 60], ['s', 1]];
 function distance(seconds) {
   const first = units.findIndex(([, unit]) => unit <= seconds);
@@ -109,13 +109,12 @@ setInterval(() => {
   if (document.hidden) return;
   for (const span of document.querySelectorAll('.rel[data-at]')) {
     const away = Math.trunc((span.dataset.at - Date.now() - skew) / 1000), text = distance(Math.abs(away));
-    const shown = !text ? 'now' : away < 0 ? text + ' ago' : 'in ' + text;
-    if (span.textContent !== shown) span.textContent = shown;
+    span.textContent = !text ? 'now' : away < 0 ? text + ' ago' : 'in ' + text;
   }
 }, 1000);
 
 // --- live: each region that changed comes whole, so an interruption costs nothing
-let stream, seq = root.dataset.seq, beat = 0, delay = 1000, lostAt = 0;
+let stream, seq = data.seq, beat = 0, delay = 1000, lostAt = 0;
 const waiting = new Map();
 function state(name, text) {
   const line = $('live');
@@ -123,8 +122,7 @@ function state(name, text) {
 }
 const isBusy = (region) => {
   const focus = document.activeElement;
-  const typed = focus?.matches('input, textarea, select') && region.contains(focus);
-  return typed || [...region.querySelectorAll('textarea, input:not([type=hidden])')].some((field) => field.value !== field.defaultValue);
+  return (focus?.matches('input, textarea, select') && region.contains(focus)) || [...region.querySelectorAll('textarea, input:not([type=hidden])')].some((field) => field.value !== field.defaultValue);
 };
 function swap(html) {
   const fresh = fragment(html).firstElementChild, old = fresh && $(fresh.id);
@@ -141,20 +139,21 @@ function swap(html) {
   if (end && atEnd) end.scrollTop = end.scrollHeight;
   fresh.classList.add('fresh');
 }
-document.addEventListener('focusout', () => setTimeout(() => waiting.forEach(swap), 0));
+listen('focusout', () => setTimeout(() => waiting.forEach(swap), 0));
 function connect() {
-  if (!root.dataset.view || document.hidden || stream) return;
-  stream = new EventSource(`/live?view=${encodeURIComponent(root.dataset.view)}&after=${seq}`);
+  if (!data.view || document.hidden || stream) return;
+  stream = new EventSource(`/live?view=${encodeURIComponent(data.view)}&after=${seq}`);
+  const on = stream.addEventListener.bind(stream);
   const alive = () => { beat = Date.now(); delay = 1000; lostAt = 0; say.lost && (say.lost = false, say('')); state('live', 'live'); };
-  stream.addEventListener('region', (event) => { alive(); if (event.lastEventId) seq = event.lastEventId; swap(event.data); });
-  stream.addEventListener('beat', (event) => {
+  on('region', (event) => { alive(); if (event.lastEventId) seq = event.lastEventId; swap(event.data); });
+  on('beat', (event) => {
     alive();
     const now = JSON.parse(event.data);
     skew = now.now_us / 1000 - Date.now();
     seq = now.seq ?? seq;
-    if (now.version !== root.dataset.version) say('Midwatch has a new version: reload the page.');
+    if (now.version !== data.version) say('Midwatch has a new version: reload the page.');
   });
-  stream.addEventListener('gone', (event) => { stop(); state('stale', 'signed out'); say(event.data || 'this browser is signed out'); root.dataset.view = ''; });
+  on('gone', (event) => { stop(); state('stale', 'signed out'); say(event.data || 'this browser is signed out'); data.view = ''; });
   stream.onerror = () => { stop(); lost(); delay = Math.min(delay * 2, 30000); setTimeout(connect, delay * (0.8 + Math.random() * 0.4)); };
 }
 function stop() { stream?.close(); stream = undefined; }
@@ -162,14 +161,14 @@ function lost() {
   lostAt ||= Date.now();
   const seconds = (Date.now() - lostAt) / 1000;
   if (3 < seconds) state('stale', seconds < 15 ? 'reconnecting' : 'stale: no connection');
-  if (10 < seconds && !say.lost) { say.lost = true; say('No connection to Midwatch. This page shows what was known before.'); }
+  if (10 < seconds && !say.lost) { say.lost = true; say('No connection to Midwatch. What you see may be out of date.'); }
 }
 setInterval(() => {
   if (lostAt) lost();
   if (stream && 40000 < Date.now() - beat && beat) { stop(); connect(); }
 }, 1000);
 let hiding;
-document.addEventListener('visibilitychange', () => {
+listen('visibilitychange', () => {
   clearTimeout(hiding);
   if (document.hidden) hiding = setTimeout(stop, 10000); else connect();
 });
@@ -195,19 +194,19 @@ const refresh = () => {
 };
 previewed?.addEventListener('input', refresh);
 if (previewed?.querySelector('[name=when]').value) refresh();
-document.addEventListener('click', (event) => {
+listen('click', (event) => {
   if (event.target.matches('code.copy')) navigator.clipboard?.writeText(event.target.textContent);
 });
 $('theme-form')?.addEventListener('change', (event) => {
   setCookie('theme', event.target.value);
-  if (event.target.value === 'system') delete root.dataset.theme; else root.dataset.theme = event.target.value;
+  location.reload();
 });
 const off = $('keys-off');
-if (off) { off.checked = !!localStorage.getItem('keys-off'); off.onchange = () => off.checked ? localStorage.setItem('keys-off', 1) : localStorage.removeItem('keys-off'); }
+if (off) { off.checked = localStorage.keysOff; off.onchange = () => { localStorage.keysOff = off.checked || ''; }; }
 let went = 0;
 const places = { w: '/', a: '/approvals', s: '/schedules', r: '/runs', t: '/timeline' };
 addEventListener('keydown', (event) => {
-  if (!find || event.target.matches('input, textarea, select') || event.altKey || localStorage.getItem('keys-off')) return;
+  if (!find || event.target.matches('input, textarea, select') || event.altKey || localStorage.keysOff) return;
   const ctrl = event.ctrlKey || event.metaKey;
   if (event.key === '/' || (ctrl && event.key === 'k')) { event.preventDefault(); find.showModal(); return; }
   if (ctrl) return;

@@ -3,8 +3,8 @@
 //! Whether the sender may make it is decided by the handle, and that the person sent it by the caller of this crate.
 
 use api::{
-    AgentAdd, AgentTest, ApprovalDecide, Call, Code, ConfigReload, Error, Freeze, Handle,
-    LeaseRenew, LedgerCheckpoint, NoticeTest, RunCancel, RunRetry, RunSettle, ScheduleEdit,
+    AgentAdd, AgentTest, ApprovalDecide, Call, Code, ConfigReload, DeviceRevoke, Error, Freeze,
+    Handle, LeaseRenew, LedgerCheckpoint, NoticeTest, RunCancel, RunRetry, RunSettle, ScheduleEdit,
     ScheduleFire, SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow, StatusSeen, Thaw,
     TokenRevoke, send,
 };
@@ -35,6 +35,7 @@ enum Command {
     Thaw(Thaw),
     RenewLease(LeaseRenew),
     RevokeToken(TokenRevoke),
+    RevokeDevice(DeviceRevoke),
     TestNotices,
     ReloadConfig,
     Checkpoint,
@@ -104,6 +105,7 @@ impl Action {
             ["tokens", id, "revoke"] => {
                 Command::RevokeToken(TokenRevoke { id: id.to_owned(), note })
             }
+            ["devices", id, "revoke"] => Command::RevokeDevice(DeviceRevoke { id: id.to_owned() }),
             ["notices", "test"] => Command::TestNotices,
             ["config", "reload"] => Command::ReloadConfig,
             ["ledger", "checkpoint"] => Command::Checkpoint,
@@ -230,6 +232,11 @@ pub async fn act(handle: &dyn Handle, action: Action, key: Option<String>) -> Re
             let revoked = make!(revoke).send::<TokenRevoke>(handle).await?;
             let message = format!("a token of {} is revoked", revoked.token.name);
             done("/settings/tokens".to_owned(), message)
+        }
+        Command::RevokeDevice(revoke) => {
+            let revoked = make!(revoke).send::<DeviceRevoke>(handle).await?;
+            let message = format!("{} is signed out", revoked.device.browser);
+            done("/settings/devices".to_owned(), message)
         }
         Command::TestNotices => {
             let tested = make!(NoticeTest {}).send::<NoticeTest>(handle).await?;

@@ -20,7 +20,7 @@ impl Page {
             None => (None, self.regions.as_slice()),
         };
         let body = html! {
-            a.skip href="#main" { "Skip to the content" }
+            a.skip-link href="#main" { "Skip to the content" }
             @if let Some(nav) = nav { (PreEscaped(&nav.html)) }
             div.page {
                 (state_line(viewer))

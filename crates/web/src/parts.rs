@@ -166,9 +166,17 @@ pub(crate) fn facts(facts: &[(&str, Markup)]) -> Markup {
 
 /// Facts whose values are text by others.
 pub(crate) fn text_facts(pairs: &[(&'static str, String)]) -> Markup {
-    let pairs: Vec<_> =
-        pairs.iter().map(|(name, value)| (*name, html! { (visible(value)) })).collect();
+    let pairs: Vec<_> = pairs.iter().map(|(name, value)| (*name, coded(&visible(value)))).collect();
     facts(&pairs)
+}
+
+/// A text whose parts in backticks are code.
+pub(crate) fn coded(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
 }
 
 /// A table whose rows become cards on a phone: each cell has the name of its column.
@@ -180,7 +188,7 @@ pub(crate) fn table(label: &str, columns: &[&str], rows: &[Vec<Markup>]) -> Mark
                 @for row in rows {
                     tr {
                         @for (cell, column) in row.iter().zip(columns) {
-                            td data-label=(column) { (cell) }
+                            td data-label=(column) { div { (cell) } }
                         }
                     }
                 }
@@ -252,7 +260,7 @@ pub(crate) fn number(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index != 0 && (digits.len() - index) % 3 == 0 {
+        if index != 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

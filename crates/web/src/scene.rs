@@ -5,6 +5,7 @@ use api::{ApiRequest, Error, Handle, Status, send};
 use calendar::{LocalTimes, parse_instant};
 use maud::{Markup, html};
 
+use crate::parts::coded;
 use crate::viewer::Viewer;
 
 #[derive(Debug)]
@@ -46,11 +47,6 @@ impl<'a> Scene<'a> {
 
     /// A sentence with local times; its commands in backticks are code.
     pub(crate) fn sentence(&self, text: &str) -> Markup {
-        let text = on_one_line(&self.times.localize(text));
-        html! {
-            @for (index, part) in text.split('`').enumerate() {
-                @if index % 2 == 1 { code { (part) } } @else { (part) }
-            }
-        }
+        coded(&on_one_line(&self.times.localize(text)))
     }
 }

@@ -96,8 +96,8 @@ pub(super) fn lease(scene: &Scene<'_>) -> Content {
     let rows = [
         ("state", state),
         (
-            "you were last seen",
-            lease.renewed.as_ref().map_or(html! { "never" }, |it| attribution(scene, it)),
+            "someone looked last",
+            lease.renewed.as_ref().map_or(html! { "never" }, |it| scene.moment(&it.at)),
         ),
         ("every run asks from", instant(&lease.asks_from)),
         ("nothing starts from", instant(&lease.pauses_from)),

@@ -217,7 +217,7 @@ async fn output(scene: &Scene<'_>, run: &Run) -> Result<Markup, Error> {
             } @else if text.is_empty() {
                 p.muted { @if run.finished_at.is_some() { "It wrote nothing." } @else { "Nothing yet." } }
             } @else {
-                div.output data-follow[live.is_some()] tabindex="0" role="region" aria-label="Output of the run" { (foreign_text(tail(text))) }
+                div.output data-follow[live.is_some()] tabindex="0" role="region" aria-label="Output of the run" { (foreign_text(tail(text.strip_suffix('\n').unwrap_or(text)))) }
                 @if let Some(file) = stored.and_then(|it| it.file.as_ref()) {
                     p.muted { "The whole output is in " code { (file) } "; " code { "midwatch run output " (short(&run.id)) } " prints it." }
                 }

@@ -1,7 +1,9 @@
 //! Settings: the viewer, devices, people and tokens, notices, configuration, checks.
 
 use api::display::on_one_line;
-use api::{ConfigShow, Error, NoticeList, Role, SetupCheck, TokenList};
+use api::{
+    ConfigShow, Device, DeviceEnd, DeviceList, Error, NoticeList, Role, SetupCheck, TokenList,
+};
 use maud::{Markup, html};
 
 use super::Content;
@@ -67,8 +69,33 @@ fn you(scene: &Scene<'_>) -> Markup {
     }
 }
 
-async fn devices(_: &Scene<'_>) -> Result<Markup, Error> {
-    Ok(html! {})
+async fn devices(scene: &Scene<'_>) -> Result<Markup, Error> {
+    let page = scene.ask(DeviceList::default()).await?;
+    let rows: Vec<Vec<Markup>> = page.devices.iter().map(|it| device_row(scene, it)).collect();
+    Ok(html! {
+        section.card {
+            (table("Devices", &["State", "Browser", "Person", "Signed in", "Decides by", ""], &rows))
+            p.muted { "A device is a browser in which somebody has signed in by a link. " code { "midwatch open" } " makes a link for another one." }
+        }
+    })
+}
+
+fn device_row(scene: &Scene<'_>, device: &Device) -> Vec<Markup> {
+    let is_here = scene.viewer.device.as_deref() == Some(device.id.as_str());
+    let action = format!("/devices/{}/revoke", encode(&device.id));
+    vec![
+        html! { @match device.ended {
+            Some(DeviceEnd::Revoked) => (chip(Tone::Cancelled, "revoked")),
+            Some(DeviceEnd::Expired) => (chip(Tone::Skip, "expired")),
+            Some(DeviceEnd::Idle) => (chip(Tone::Skip, "not used for long")),
+            None => (chip(Tone::Ok, "signed in")),
+        } },
+        html! { (on_one_line(&device.browser)) @if is_here { strong { " (this one)" } } },
+        html! { (on_one_line(&device.person)) span.muted { ", " (device.role) } },
+        scene.moment(&device.added_at),
+        html! { @if device.can_sign { "its own key" } @else { "a token" } },
+        html! { @if device.ended.is_none() { (button(scene.viewer, Role::Operator, &action, "Revoke", "danger")) } },
+    ]
 }
 
 async fn tokens(scene: &Scene<'_>) -> Result<Markup, Error> {

@@ -191,10 +191,14 @@ fn row(mark: Markup, what: Markup, when: Markup, action: Markup) -> Markup {
 fn safety(scene: &Scene<'_>) -> Markup {
     let Status { daemon, authority, budget, ledger, .. } = &scene.status;
     let lease = &authority.lease;
-    let share = match (budget.runs_max, &budget.money_max) {
-        (_, Some(most)) => format!("{} of {most} spent", budget.money),
-        (Some(most), None) => format!("{} of {most} runs", budget.runs),
-        (None, None) => format!("{} runs", budget.runs),
+    let (used, most) = match (&budget.money_max, budget.runs_max) {
+        (Some(most), _) => (budget.money.clone(), format!("of {most} spent")),
+        (None, Some(most)) => (budget.runs.to_string(), format!("of {most} runs")),
+        (None, None) => (budget.runs.to_string(), "runs, without a limit".to_owned()),
+    };
+    let signed = match ledger.checkpoint {
+        0 => "not signed yet".to_owned(),
+        signed => format!("signed up to {}", number(signed)),
     };
     let (lease_word, lease_tone) = match lease.state {
         LeaseState::Full => ("in force", Tone::Ok),
@@ -210,8 +214,8 @@ fn safety(scene: &Scene<'_>) -> Markup {
                 span.name { "Lease" } span.figure { (chip(lease_tone, lease_word)) }
                 @if let (LeaseState::Full, Some(asks)) = (lease.state, &lease.asks_from) { span.muted { "asks " (scene.distance(asks)) } }
             } }
-            li { a href="/budgets" { span.name { "Budget today" } span.figure { (share) } span.muted { "starts again " (scene.distance(&budget.until)) } } }
-            li { a href="/ledger" { span.name { "Evidence" } span.figure { (evidence) } span.muted { (number(ledger.entries)) " entries, signed up to " (number(ledger.checkpoint)) } } }
+            li { a href="/budgets" { span.name { "Budget today" } span.figure { (used) } span.muted { (most) ", starts again " (scene.distance(&budget.until)) } } }
+            li { a href="/ledger" { span.name { "Evidence" } span.figure { (evidence) } span.muted { (number(ledger.entries)) " entries, " (signed) } } }
         }
     }
 }
