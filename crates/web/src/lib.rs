@@ -9,6 +9,8 @@
 
 mod action;
 mod asset;
+#[cfg(test)]
+mod contrast;
 mod document;
 mod form;
 mod pages;
