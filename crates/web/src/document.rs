@@ -5,6 +5,7 @@ use api::display::visible;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::asset::{SCRIPT_PATH, STYLE_PATH};
+use crate::parts::coded;
 use crate::region::Page;
 use crate::view::View;
 use crate::viewer::{Theme, Viewer};
@@ -95,8 +96,8 @@ pub fn error_document(error: &Error, viewer: Option<&Viewer>) -> String {
         div.page.narrow {
             main #main {
                 h1 { "Not possible" }
-                p.lead { (visible(&error.message)) }
-                @if let Some(hint) = &error.hint { p.muted { (visible(hint)) } }
+                p.lead { (coded(&visible(&error.message))) }
+                @if let Some(hint) = &error.hint { p.muted { (coded(&visible(hint))) } }
                 p { a.button href="/" { "Back to Watch" } }
             }
         }

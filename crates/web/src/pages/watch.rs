@@ -230,7 +230,7 @@ fn now_and_next(scene: &Scene<'_>) -> Markup {
                 ul.rows {
                     @for run in running.iter().take(NAMED_MAX) {
                         (row(
-                            chip(Tone::Live, "running"),
+                            html! {},
                             run_link(&run.run_id, run.schedule_name.as_deref().unwrap_or(&run.run_id)),
                             html! { "since " (scene.moment(&run.at)) },
                             html! {},
@@ -245,7 +245,7 @@ fn now_and_next(scene: &Scene<'_>) -> Markup {
                 ul.rows {
                     @for next in upcoming {
                         (row(
-                            chip(Tone::Queued, "due"),
+                            html! {},
                             schedule_link(Some(&next.schedule_id), next.schedule_name.as_deref()),
                             scene.moment(&next.at),
                             html! {},
