@@ -107,6 +107,7 @@ pub const LAYERS: &[Layer] = &[
             "transport",
         ],
     ),
+    edge("test-browser", &[]),
     edge("test-postgres", &[]),
     edge("conformance", &["api", "gateway", "mcp"]),
     Layer { krate: "sim", side: Side::Edge, inside: Inside::Any },

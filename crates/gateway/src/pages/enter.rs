@@ -4,9 +4,9 @@ use api::Error;
 use api::wire::Secret;
 use axum::body::Body;
 use axum::response::Response;
-use http::StatusCode;
-use http::header::SET_COOKIE;
+use http::header::{HeaderValue, REFRESH, SET_COOKIE};
 use http::request::Parts;
+use http::{HeaderName, StatusCode};
 
 use super::browser::browser_name;
 use super::form::read_form;
@@ -16,6 +16,9 @@ use crate::approval::status;
 use crate::connection::RequestConnection;
 use crate::origin::check_form;
 use crate::rejection::Rejection;
+
+/// Marks the address of a page that has reloaded itself.
+const AGAIN: &str = "&again=1";
 
 /// `GET`: asks for the code of a link. It shows nothing, so it needs no session. A browser keeps the cookie back when a link
 /// of another program leads here, and shows it when the page reloads itself; then the page that was wanted follows.
@@ -28,7 +31,22 @@ pub(super) async fn page(pages: &Pages, connection: &RequestConnection, head: &P
     {
         return response::see_other(&target);
     }
-    response::html(StatusCode::OK, web::enter_document(None))
+    let mut response = response::html(StatusCode::OK, web::enter_document(None));
+    if let Some(again) = again(head) {
+        response.headers_mut().insert(REFRESH, again);
+    }
+    response
+}
+
+/// The header that makes the page reload itself, once, if another site led here: the next request is our own.
+fn again(head: &Parts) -> Option<HeaderValue> {
+    const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+    let site = head.headers.get(SEC_FETCH_SITE)?.as_bytes();
+    let query = head.uri.query().filter(|query| query.starts_with("to="))?;
+    let is_from_others = site == b"cross-site" || site == b"same-site";
+    let is_first = !query.ends_with(AGAIN);
+    let address = || HeaderValue::from_str(&format!("0; url=/enter?{query}{AGAIN}")).ok();
+    (is_from_others && is_first).then(address).flatten()
 }
 
 /// `POST`: signs a browser in.

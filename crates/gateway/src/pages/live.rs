@@ -209,7 +209,8 @@ impl<P> Live<P> {
     /// Says that the stream is over, and why.
     fn end(&mut self, error: &Error) -> String {
         self.state = State::Ended;
-        event("gone", None, &json!({ "error": error }).to_string())
+        let hint = error.hint.as_deref().unwrap_or_default();
+        event("gone", None, &format!("{}: {hint}", error.message))
     }
 }
 
