@@ -170,13 +170,52 @@ pub(crate) fn text_facts(pairs: &[(&'static str, String)]) -> Markup {
     facts(&pairs)
 }
 
-/// A text whose parts in backticks are code.
+/// A text whose parts in backticks are code, and whose ids of runs, approvals and schedules lead to their pages.
 pub(crate) fn coded(text: &str) -> Markup {
     html! {
         @for (index, part) in text.split('`').enumerate() {
-            @if index % 2 == 1 { code { (part) } } @else { (part) }
+            @if index % 2 == 1 { code { (part) } } @else { (linked(part)) }
         }
     }
+}
+
+fn linked(text: &str) -> Markup {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    html! {
+        @for piece in pieces(text, is_part) {
+            @match address(piece) {
+                Some(address) => a href=(address) { (short(piece)) },
+                None => (piece),
+            }
+        }
+    }
+}
+
+/// The text in pieces of characters that are all parts of words, or all between words.
+fn pieces(text: &str, is_part: impl Fn(char) -> bool) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_word = is_part(first);
+        let end = rest.find(|c| is_part(c) != is_word).unwrap_or(rest.len());
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+/// The page of an id.
+fn address(id: &str) -> Option<String> {
+    let (prefix, digits) = id.split_once('_')?;
+    let place = match prefix {
+        "run" => "runs",
+        "apr" => "approvals",
+        "sch" => "schedules",
+        _ => return None,
+    };
+    let is_id = 8 <= digits.len() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| format!("/{place}/{id}"))
 }
 
 /// A table whose rows become cards on a phone: each cell has the name of its column.
@@ -289,6 +328,16 @@ pub(crate) fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_in_sentences_are_links() {
+        let link = "fired run <a href=\"/runs/run_000660936e76c523000ba541\">run_000660936e76c523</a>; done";
+        assert_eq!(coded("fired run run_000660936e76c523000ba541; done").0, link);
+        assert_eq!(
+            coded("run_x run_1 `run_000660936e76c523`").0,
+            "run_x run_1 <code>run_000660936e76c523</code>"
+        );
+    }
 
     #[test]
     fn numbers_are_readable() {
