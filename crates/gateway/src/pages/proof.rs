@@ -29,10 +29,10 @@ pub(super) struct Signed<'a> {
 }
 
 impl Signed<'_> {
-    fn text(&self, origin: &str, time_ms: i64, nonce: &str) -> String {
+    fn text(&self, origin: &str, time: &str, nonce: &str) -> String {
         let hash = digest(&SHA256, self.body);
         let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("midwatch-proof-v1\n{origin}\nPOST\n{}\n{hash}\n{time_ms}\n{nonce}", self.path)
+        format!("midwatch-proof-v1\n{origin}\nPOST\n{}\n{hash}\n{time}\n{nonce}", self.path)
     }
 }
 
@@ -52,9 +52,11 @@ pub(super) fn check(
     let key = session.page_key.as_deref().ok_or_else(needed)?;
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let is_nonce = nonce.len() == NONCE_DIGITS && nonce.bytes().all(is_digit);
-    let time_ms: i64 = time.parse().ok().filter(|_| is_nonce).ok_or_else(invalid)?;
+    // Clocks of browsers have fractions of a millisecond.
+    let whole = time.split_once('.').map_or(time, |(whole, _)| whole);
+    let time_ms: i64 = whole.parse().ok().filter(|_| is_nonce).ok_or_else(invalid)?;
     let decode = |text: &str| BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid());
-    let text = signed.text(origin, time_ms, nonce);
+    let text = signed.text(origin, time, nonce);
     UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, decode(key)?)
         .verify(text.as_bytes(), &decode(signature)?)
         .map_err(|_| invalid())?;
@@ -116,10 +118,10 @@ mod tests {
         }
 
         fn sign(&self, origin: &str, signed: Signed<'_>, time_us: i64) -> HeaderMap {
-            let text = signed.text(origin, time_us / 1_000, NUMBER);
+            let time = (time_us / 1_000).to_string();
+            let text = signed.text(origin, &time, NUMBER);
             let signature = self.key.sign(&SystemRandom::new(), text.as_bytes()).unwrap();
             let signature = BASE64_URL_SAFE_NO_PAD.encode(signature);
-            let time = (time_us / 1_000).to_string();
             let mut headers = HeaderMap::new();
             for (name, value) in
                 [(PROOF, signature.as_str()), (TIME, &time), (NONCE, NUMBER), (ORIGIN, origin)]
