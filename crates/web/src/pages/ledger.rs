@@ -15,7 +15,11 @@ const PAGE_ENTRIES: u64 = 50;
 pub(super) async fn list(scene: &Scene<'_>, after: Option<u64>) -> Result<Content, Error> {
     let ledger = &scene.status.ledger;
     let start = after.unwrap_or(ledger.entries.saturating_sub(PAGE_ENTRIES)).min(ledger.entries);
-    let request = LedgerTail { after: Some(start), limit: Some(PAGE_ENTRIES as u32), wait_ms: 0 };
+    let request = LedgerTail {
+        after: Some(start),
+        limit: Some(PAGE_ENTRIES as u32),
+        ..LedgerTail::default()
+    };
     let page = scene.ask(request).await?;
     let rows: Vec<Vec<Markup>> = page.events.iter().rev().map(|it| list_row(scene, it)).collect();
     let state = match ledger.stopped.as_ref().or(ledger.failing.as_ref()) {
@@ -63,7 +67,8 @@ fn list_row(scene: &Scene<'_>, event: &Event) -> Vec<Markup> {
 }
 
 pub(super) async fn entry(scene: &Scene<'_>, seq: u64) -> Result<Content, Error> {
-    let request = LedgerTail { after: Some(seq.saturating_sub(1)), limit: Some(1), wait_ms: 0 };
+    let request =
+        LedgerTail { after: Some(seq.saturating_sub(1)), limit: Some(1), ..LedgerTail::default() };
     let found = scene.ask(request).await?.events.into_iter().find(|event| event.seq == seq);
     let missing = || api::Error::new(api::Code::NotFound, format!("the ledger has no entry {seq}"));
     let event = found.ok_or_else(missing)?;
