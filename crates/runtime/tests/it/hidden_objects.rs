@@ -8,9 +8,9 @@ use api::{
     NoticeTest, PolicyDecide, PolicyExplain, PolicyList, PolicyReplay, Request, RunCancel,
     RunEvents, RunList, RunRead, RunRetry, RunSettle, RunShow, RunWatch, ScheduleAdd,
     ScheduleAddAll, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire,
-    ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow, SetupCheck,
-    StatusSeen, StatusShow, Thaw, TimelineShow, TokenCreate, TokenList, TokenRevoke, ToolList,
-    WaitForChanges, When, Why,
+    ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow, ScheduleSlots,
+    SetupCheck, StatusSeen, StatusShow, Thaw, TimelineShow, TokenCreate, TokenList, TokenRevoke,
+    ToolList, WaitForChanges, When, Why,
 };
 use kernel::{Actor, Role};
 use serde_json::{Value, json};
@@ -145,6 +145,7 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
             vec![(Agent, Optional(agent)), (Schedule, Optional(cursor))]
         }
         Request::ScheduleShow(ScheduleShow { id })
+        | Request::ScheduleSlots(ScheduleSlots { id, limit: _ })
         | Request::SchedulePause(SchedulePause { id, note: _ })
         | Request::ScheduleResume(ScheduleResume { id })
         | Request::ScheduleRemove(ScheduleRemove { id })

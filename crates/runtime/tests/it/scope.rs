@@ -59,6 +59,7 @@ pub(crate) fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expecte
         ("schedule.edit", json!({ "id": eve.schedule, "tier": 0 }), Hidden, ROLE),
         ("schedule.list", json!({}), Answered, Answered),
         ("schedule.show", schedule(), Hidden, Answered),
+        ("schedule.slots", schedule(), Hidden, Answered),
         ("schedule.pause", schedule(), Hidden, ROLE),
         ("schedule.resume", schedule(), Hidden, ROLE),
         ("schedule.remove", schedule(), Hidden, ROLE),

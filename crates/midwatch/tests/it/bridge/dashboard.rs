@@ -1,5 +1,6 @@
 //! A daemon with a dashboard, started at a terminal, and what people do with it.
 
+use std::fs;
 use std::net::TcpListener;
 
 use test_browser::Browser;
@@ -37,4 +38,10 @@ pub(super) fn signed_in(link: &str) -> Browser {
     browser.goto(link).unwrap();
     browser.wait_for_text("Needs you").unwrap();
     browser
+}
+
+/// Everything that the daemon has logged.
+pub(super) fn log(world: &World) -> String {
+    let files = fs::read_dir(world.data().join("logs")).unwrap();
+    files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
 }

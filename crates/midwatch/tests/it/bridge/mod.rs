@@ -1,4 +1,7 @@
 //! The dashboard in a real browser, and the attacks on it.
 
+mod another_port;
+mod attacks;
+mod client;
 mod dashboard;
 mod story;

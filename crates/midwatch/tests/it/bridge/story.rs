@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::dashboard::{signed_in, up, with_port};
+use super::dashboard::{log, signed_in, up, with_port};
 use crate::support::wait::wait_until;
 use crate::support::world::World;
 
@@ -65,7 +65,7 @@ fn person_signs_in_watches_approves_and_loses_nothing_in_a_crash() {
     let is_lost_stream = |fault: &&String| fault.contains("/live") && fault.contains("ERR_");
     let others: Vec<_> = faults.iter().filter(|fault| !is_lost_stream(fault)).collect();
     assert!(others.is_empty(), "{others:?}");
-    let log = fs::read_to_string(world.data().join("logs/midwatch.log")).unwrap_or_default();
+    let log = log(&world);
     assert!(!log.contains("content security policy"), "{log}");
     drop(second);
     world.verified();

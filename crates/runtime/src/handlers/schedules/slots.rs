@@ -24,7 +24,8 @@ impl Serve<ScheduleSlots> for Engine {
         let newest =
             Newest { noun: Noun::Slot.name(), index_key: None, before, limit: limit as usize };
         let items = self.store.list_newest(newest).await.map_err(errors::store)?;
-        let is_ours = |key: &str| key.split_once('/').is_some_and(|(owner, _)| owner == id.as_str());
+        let is_ours =
+            |key: &str| key.split_once('/').is_some_and(|(owner, _)| owner == id.as_str());
         let mut slots: Vec<Slot> = Vec::new();
         for item in items.iter().take_while(|item| is_ours(&item.id)) {
             slots.extend(codec::decode_item::<Slot>(item)?);
