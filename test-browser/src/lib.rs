@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use server::Server;
+use server::{Server, text};
 
 /// The deadline of every wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,7 +55,7 @@ impl Browser {
         let server = Server::start()?;
         let capabilities = capabilities(options, profile.path().join("profile"));
         let started = server.request("POST", "/session", &capabilities)?;
-        let session = started["sessionId"].as_str().context("no session id")?.to_owned();
+        let session = text(&started, "sessionId").context("no session id")?.to_owned();
         Ok(Browser { server, session, profile })
     }
 
@@ -75,8 +75,9 @@ impl Browser {
 
     /// The text of the page that a person sees.
     pub fn text(&self) -> Result<String> {
-        let text = self.script("return document.body ? document.body.innerText : ''", json!([]))?;
-        Ok(text.as_str().unwrap_or_default().to_owned())
+        let shown =
+            self.script("return document.body ? document.body.innerText : ''", json!([]))?;
+        Ok(shown.as_str().unwrap_or_default().to_owned())
     }
 
     /// Runs a script in the page and returns its result.
@@ -139,15 +140,15 @@ impl Browser {
     pub fn cookie(&self, name: &str) -> Result<Option<String>> {
         let cookies = self.get("/cookie")?;
         let cookies = cookies.as_array().cloned().unwrap_or_default();
-        let found = cookies.iter().find(|cookie| cookie["name"] == name);
-        Ok(found.and_then(|cookie| cookie["value"].as_str()).map(str::to_owned))
+        let found = cookies.iter().find(|cookie| text(cookie, "name") == Some(name));
+        Ok(found.and_then(|cookie| text(cookie, "value")).map(str::to_owned))
     }
 
     /// Opens another window and turns to it. Returns the one that was in front before.
     pub fn open_window(&self) -> Result<String> {
         let before = self.get("/window")?.as_str().unwrap_or_default().to_owned();
         let new = self.post("/window/new", &json!({ "type": "tab" }))?;
-        self.switch_to(new["handle"].as_str().unwrap_or_default())?;
+        self.switch_to(text(&new, "handle").unwrap_or_default())?;
         Ok(before)
     }
 
@@ -160,9 +161,9 @@ impl Browser {
     pub fn console(&self) -> Result<Vec<String>> {
         let entries = self.post("/se/log", &json!({ "type": "browser" }))?;
         let entries = entries.as_array().cloned().unwrap_or_default();
-        let is_fault = |entry: &&Value| entry["level"] == "SEVERE" || entry["level"] == "WARNING";
-        let text = |entry: &Value| entry["message"].as_str().unwrap_or_default().to_owned();
-        Ok(entries.iter().filter(is_fault).map(text).collect())
+        let is_fault = |entry: &&Value| matches!(text(entry, "level"), Some("SEVERE" | "WARNING"));
+        let message = |entry: &Value| text(entry, "message").unwrap_or_default().to_owned();
+        Ok(entries.iter().filter(is_fault).map(message).collect())
     }
 
     /// A picture of the window, as PNG in base64.
@@ -173,7 +174,7 @@ impl Browser {
     fn find(&self, selector: &str) -> Result<String> {
         let query = json!({ "using": "css selector", "value": selector });
         let found = self.post("/element", &query)?;
-        found[ELEMENT].as_str().map(str::to_owned).with_context(|| format!("no `{selector}`"))
+        text(&found, ELEMENT).map(str::to_owned).with_context(|| format!("no `{selector}`"))
     }
 
     fn get(&self, path: &str) -> Result<Value> {

@@ -49,12 +49,19 @@ impl Server {
     pub(crate) fn request(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
         let mut answer = http::request(self.address, method, path, body)
             .with_context(|| format!("{method} {path}"))?;
-        let value = answer["value"].take();
-        match value["error"].as_str() {
-            Some(error) => bail!("{method} {path}: {error}: {}", value["message"]),
+        let value = answer.get_mut("value").map(Value::take).unwrap_or_default();
+        match text(&value, "error") {
+            Some(error) => {
+                bail!("{method} {path}: {error}: {}", text(&value, "message").unwrap_or_default())
+            }
             None => Ok(value),
         }
     }
+}
+
+/// The text of a field.
+pub(crate) fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get(field).and_then(Value::as_str)
 }
 
 impl Drop for Server {

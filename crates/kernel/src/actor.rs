@@ -50,7 +50,7 @@ pub struct Actor {
     /// The token that authenticated it. Its changes are refused once the token is revoked.
     pub token: Option<TokenId>,
     /// The device through which it acts. Its changes are refused once the device has ended.
-    pub device: Option<DeviceId>,
+    pub device: Option<Box<DeviceId>>,
 }
 
 impl Actor {

@@ -225,7 +225,7 @@ impl Device {
     pub fn actor(&self, id: DeviceId, present_role: Role) -> Actor {
         let mut actor = Actor::new(self.person.clone(), self.role.min(present_role));
         actor.token.clone_from(&self.token);
-        actor.device = Some(id);
+        actor.device = Some(Box::new(id));
         actor
     }
 }
@@ -432,7 +432,7 @@ mod tests {
         ] {
             let actor = device.actor(id(), present);
             assert_eq!((actor.role, actor.name()), (expected, "ada"));
-            assert_eq!(actor.device, Some(id()));
+            assert_eq!(actor.device.as_deref(), Some(&id()));
         }
     }
 

@@ -88,7 +88,7 @@ enum Route {
     Asset(web::Asset),
     Enter,
     SignIn,
-    View(View),
+    View(Box<View>),
     Live,
     Preferences,
     Action,
@@ -106,7 +106,7 @@ fn route(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Route> {
             "/live" => Some(Route::Live),
             _ => match web::asset(path) {
                 Some(asset) => Some(Route::Asset(asset)),
-                None => View::parse(path, query).ok().map(Route::View),
+                None => View::parse(path, query).ok().map(|view| Route::View(Box::new(view))),
             },
         };
     }

@@ -74,7 +74,7 @@ impl<'a> Transaction<'a> {
     /// A change that a request makes.
     pub(crate) fn of(caller: &'a Caller) -> Transaction<'a> {
         let Caller { actor, key, .. } = caller;
-        let (token, device) = (actor.token.as_ref(), actor.device.as_ref());
+        let (token, device) = (actor.token.as_ref(), actor.device.as_deref());
         let key = key.as_ref();
         Transaction { token, device, key, is_request: true, ..Transaction::by(actor) }
     }
