@@ -78,6 +78,7 @@ pub const LAYERS: &[Layer] = &[
     core("store", &["ledger"], &["futures", "serde", "thiserror", "tokio"]),
     core("api", &[], &["futures", "schemars", "serde", "serde_json", "strsim", "thiserror"]),
     core("compat", &["api", "calendar", "kernel"], &["serde", "serde_json", "sha2"]),
+    core("web", &["api", "calendar"], &["form_urlencoded", "maud", "serde", "serde_json"]),
     edge("files", &[]),
     edge("agents", &["files", "kernel"]),
     edge("store-sqlite", &["ledger", "store"]),
@@ -85,7 +86,7 @@ pub const LAYERS: &[Layer] = &[
     edge("runtime", &["agents", "api", "calendar", "files", "kernel", "ledger", "policy", "store"]),
     edge("transport", &["api"]),
     edge("mcp", &["api", "compat"]),
-    edge("gateway", &["api", "calendar", "mcp"]),
+    edge("gateway", &["api", "calendar", "mcp", "web"]),
     edge(
         "midwatch",
         &[
@@ -106,6 +107,7 @@ pub const LAYERS: &[Layer] = &[
             "transport",
         ],
     ),
+    edge("test-browser", &[]),
     edge("test-postgres", &[]),
     edge("conformance", &["api", "gateway", "mcp"]),
     Layer { krate: "sim", side: Side::Edge, inside: Inside::Any },

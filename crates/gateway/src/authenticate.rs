@@ -110,7 +110,7 @@ impl CallerGate {
     }
 
     /// Lets a program have one more request open. All programs together leave some connections for people.
-    fn admit_program(
+    pub(crate) fn admit_program(
         &self,
         caller: &Authenticated,
         connection: &RequestConnection,
@@ -129,7 +129,7 @@ pub(crate) async fn require_token(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Rejection> {
-    let token = token(request.headers())?;
+    let token = bearer_token(request.headers())?;
     let caller = gate.authenticator.authenticate(token).await.map_err(unauthorised)?;
     let permit = gate.admit_program(&caller, &connection)?;
     request.extensions_mut().insert(gate.bodies.clone());
@@ -138,7 +138,7 @@ pub(crate) async fn require_token(
 }
 
 /// The bearer token of a request.
-fn token(headers: &HeaderMap) -> Result<Secret, Rejection> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Secret, Rejection> {
     let authorization = single(headers, &AUTHORIZATION)?;
     let token = authorization.and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
@@ -153,9 +153,9 @@ fn token(headers: &HeaderMap) -> Result<Secret, Rejection> {
     })
 }
 
-fn unauthorised(error: Error) -> Rejection {
+pub(crate) fn unauthorised(error: Error) -> Rejection {
     let status = match error.code {
-        Code::TokenNotForMcp => StatusCode::FORBIDDEN,
+        Code::TokenNotForMcp | Code::HumanNeeded => StatusCode::FORBIDDEN,
         _ => StatusCode::UNAUTHORIZED,
     };
     Rejection { status, error }

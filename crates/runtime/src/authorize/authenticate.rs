@@ -7,6 +7,8 @@
 //! | the local socket, or the data directory itself | the user: maintainer; in `strict-prod` operator, once a maintainer has a token |
 //! | `/mcp` over HTTP, always with a token | the assistant of its person, a runner; an agent or observer as itself; never an operator |
 //! | the page of an approval, always with a token | the person of the token, with its role; never an agent or a run |
+//! | `/api/v1` over HTTP, always with a token | the holder of the token; a person's own token counts only from a process that no run started |
+//! | a page of the dashboard, with the session of a device | the person who signed in, with at most the role of the device |
 //! | an MCP client on any of these | the assistant of that person or user, a runner |
 
 use std::sync::Arc;
@@ -27,6 +29,8 @@ use crate::config::Config;
 
 /// The name under which a refused visit of a page for people is recorded.
 const PAGE: &str = "approval.page";
+/// The name under which a refused client of the HTTP API is recorded.
+const API: &str = "http.api";
 /// The name under which a refused MCP client is recorded.
 const MCP: &str = "mcp";
 /// How long the store may take to say who wants to stop something.
@@ -136,6 +140,24 @@ impl Authenticator {
         Err(refusal)
     }
 
+    /// Authenticates a client of the HTTP API that sends the token of a person. A process of a run is refused: the token does
+    /// not belong to it, whoever gave it one.
+    pub(crate) async fn authenticate_api_client(
+        &self,
+        credentials: Credentials<'_>,
+    ) -> Result<Actor, Error> {
+        let actor = self.authenticate(credentials).await?;
+        if actor.role != Role::Runner {
+            return Ok(actor);
+        }
+        let what = format!("this token is a person's, and `{}` sent it", actor.name());
+        let refusal = Error::new(Code::HumanNeeded, what)
+            .hint("an agent has a token of its own: `midwatch token create --role runner`");
+        let call = AuditedCall { by: &actor, call: Some(API), subject: None };
+        self.audit.record_refusal(call, &refusal).await;
+        Err(refusal)
+    }
+
     /// Authenticates an MCP client by its token alone.
     pub(crate) async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
         let holder = self.find_token_holder(token, &Actor::unknown_client()).await?;
@@ -193,7 +215,7 @@ impl Authenticator {
     }
 
     /// The local user is maintainer until a maintainer has a token, because someone must create the first one.
-    async fn local_role(&self) -> Result<Role, Error> {
+    pub(crate) async fn local_role(&self) -> Result<Role, Error> {
         match self.config.active().trust.local_role {
             lower if lower < Role::Maintainer && has_maintainer(&*self.store).await? => Ok(lower),
             _ => Ok(Role::Maintainer),

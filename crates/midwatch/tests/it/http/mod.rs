@@ -1,3 +1,8 @@
 //! The HTTP server of the daemon.
 
+mod api;
+mod client;
+mod events;
 mod requests;
+mod roles;
+mod surfaces;
