@@ -32,7 +32,7 @@ async function newKey() {
 async function proof(path, body) {
   const pair = await store('readonly', (keys) => keys.get('page'));
   if (!pair) throw new Error('this browser has lost its key; sign in again with `midwatch open`');
-  const time = String(Date.now() + skew), nonce = hex(crypto.getRandomValues(new Uint8Array(16)));
+  const time = String(Math.round(Date.now() + skew)), nonce = hex(crypto.getRandomValues(new Uint8Array(16)));
   const digest = hex(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(body)));
   const text = ['midwatch-proof-v1', location.origin, 'POST', path, digest, time, nonce].join('\n');
   const signature = await crypto.subtle.sign({ name: 'ECDSA', hash: 'SHA-256' }, pair.privateKey, new TextEncoder().encode(text));

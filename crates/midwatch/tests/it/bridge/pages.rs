@@ -47,7 +47,7 @@ fn every_page_works_in_both_themes_and_on_a_phone() {
     let base = format!("http://midwatch.localhost:{port}");
     let browser = signed_in(&link);
     let pictures = artefacts();
-    let axe = env::var_os(AXE).map(|path| fs::read_to_string(path).unwrap());
+    let axe = axe();
     let run = world.start_run("echo at nine");
     world.wait_for_state(&run, "done");
     let mut wrong = Vec::new();
@@ -120,6 +120,11 @@ fn furnish(world: &World) -> Vec<String> {
 fn texts(value: Value) -> Vec<String> {
     let texts = value.as_array().unwrap_or_else(|| panic!("{value}"));
     texts.iter().map(|text| text.as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the environment says where the tool is")]
+fn axe() -> Option<String> {
+    env::var_os(AXE).map(|path| fs::read_to_string(path).unwrap())
 }
 
 /// The folder for pictures of the pages, which people look at.
