@@ -13,7 +13,9 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt, ready};
-use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator};
+use gateway::{
+    Authenticated, ConnectionAddresses, HttpAuthenticator, PeerFinder, PeerProcess, Services,
+};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
@@ -57,7 +59,14 @@ pub(crate) async fn serve_http() -> anyhow::Result<()> {
     println!("http://{}/mcp", listener.local_addr()?);
     let changes = Arc::<Changes>::default();
     let (_stop, stopped) = watch::channel(false);
-    gateway::serve(listener, Arc::new(AcceptAll), move || Fixture::new(&changes), stopped).await;
+    let services = Services {
+        authenticator: Arc::new(AcceptAll),
+        api: None,
+        devices: None,
+        metrics: None,
+        peers: Arc::new(AcceptAll),
+    };
+    gateway::serve(listener, services, move || Fixture::new(&changes), stopped).await;
     Ok(())
 }
 
@@ -224,6 +233,12 @@ impl HttpAuthenticator for AcceptAll {
         _: ConnectionAddresses,
     ) -> BoxFuture<'_, Result<Authenticated, Error>> {
         self.authenticate(token)
+    }
+}
+
+impl PeerFinder for AcceptAll {
+    fn find_peer(&self, _: ConnectionAddresses) -> BoxFuture<'_, PeerProcess> {
+        ready(PeerProcess::Unknown).boxed()
     }
 }
 

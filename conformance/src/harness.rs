@@ -4,6 +4,7 @@
 //! inspector, the story with the clients of four SDKs, and the permission prompts of Claude Code. No failures are
 //! expected.
 
+mod api;
 mod clients;
 mod inspector;
 mod install;
@@ -12,6 +13,7 @@ mod world;
 
 use anyhow::{Result, ensure};
 
+pub(crate) use api::check as check_api;
 use install::Installed;
 use world::{Fixture, World};
 

@@ -25,6 +25,12 @@ struct Arguments {
 enum Command {
     /// Install the suite and the SDKs below `target/`, and run all checks
     Check,
+    /// Test the HTTP API against its OpenAPI document, with Schemathesis
+    Api {
+        /// Most examples of each operation
+        #[arg(long, default_value_t = 30)]
+        examples: u32,
+    },
     /// Serve the tools, resources and prompts that the official suite needs
     Fixture {
         /// Serve on standard input and output instead of HTTP
@@ -55,6 +61,7 @@ fn main() -> anyhow::Result<()> {
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Check => harness::check(),
+        Command::Api { examples } => harness::check_api(examples),
         Command::Fuzz { seconds, seed } => {
             let rounds = fuzz::run(seed, Duration::from_secs(seconds)).await?;
             println!("{rounds} rounds from seed {seed}: every line was answered correctly");

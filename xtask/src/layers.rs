@@ -79,6 +79,7 @@ pub const LAYERS: &[Layer] = &[
     core("store", &["ledger", "metrics"], &["futures", "serde", "thiserror", "tokio"]),
     core("api", &[], &["futures", "schemars", "serde", "serde_json", "strsim", "thiserror"]),
     core("compat", &["api", "calendar", "kernel"], &["serde", "serde_json", "sha2"]),
+    core("web", &["api", "calendar"], &["form_urlencoded", "maud", "serde", "serde_json"]),
     edge("files", &[]),
     edge("agents", &["files", "kernel"]),
     edge("store-sqlite", &["ledger", "metrics", "store"]),
@@ -89,7 +90,7 @@ pub const LAYERS: &[Layer] = &[
     ),
     edge("transport", &["api"]),
     edge("mcp", &["api", "compat"]),
-    edge("gateway", &["api", "calendar", "mcp", "metrics"]),
+    edge("gateway", &["api", "calendar", "mcp", "metrics", "web"]),
     edge(
         "midwatch",
         &[
@@ -110,6 +111,7 @@ pub const LAYERS: &[Layer] = &[
             "transport",
         ],
     ),
+    edge("test-browser", &[]),
     edge("test-postgres", &[]),
     edge("conformance", &["api", "gateway", "mcp"]),
     Layer { krate: "sim", side: Side::Edge, inside: Inside::Any },

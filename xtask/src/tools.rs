@@ -45,6 +45,18 @@ const TOOLS: &[Tool] = &[
         package: "openssl",
         needed_by: "the tests that create certificates for that PostgreSQL server",
     },
+    Tool {
+        command: "chromium",
+        probe: &["sh", "-c", "command -v chromium"],
+        package: "chromium",
+        needed_by: "the tests that use the dashboard in a real browser",
+    },
+    Tool {
+        command: "chromedriver",
+        probe: &["chromedriver", "--version"],
+        package: "chromium-driver",
+        needed_by: "the tests that use the dashboard in a real browser",
+    },
 ];
 
 /// Debian keeps the server outside of `PATH`. The `test-postgres` crate searches the same paths.
@@ -113,7 +125,8 @@ mod tests {
         for tool in TOOLS {
             assert!(text.contains(&format!("`{}` is missing", tool.command)), "{text}");
         }
-        let install = "`apt-get install strace python3 postgresql openssl` as root";
+        let install = "`apt-get install strace python3 postgresql openssl chromium \
+                       chromium-driver` as root";
         assert!(text.contains(install), "{text}");
     }
 }

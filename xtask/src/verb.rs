@@ -1,5 +1,6 @@
 //! The verbs of `cargo xtask`: one table, which is also the help; one parser; one file per verb.
 
+mod api_conformance;
 mod bench;
 mod crash;
 mod dist;
@@ -35,6 +36,7 @@ pub enum Verb {
     Fuzz { args: Vec<String> },
     Letta,
     McpConformance,
+    ApiConformance { args: Vec<String> },
     Help,
 }
 
@@ -72,6 +74,7 @@ const VERBS: &[Help] = &[
     row("fuzz", "[ARGS]", "feed mangled MCP messages: `[--seed N] --seconds N`"),
     row("letta", "", "install a Letta server and prompt its agent"),
     row("mcp-conformance", "", "test the MCP server with the official suite and the SDKs"),
+    row("api-conformance", "[ARGS]", "test the HTTP API with Schemathesis: `[--examples N]`"),
     row("help", "", "print this table"),
 ];
 
@@ -93,6 +96,7 @@ impl Verb {
             ("fuzz", args) => Ok(Verb::Fuzz { args: args.to_vec() }),
             ("letta", []) => Ok(Verb::Letta),
             ("mcp-conformance", []) => Ok(Verb::McpConformance),
+            ("api-conformance", args) => Ok(Verb::ApiConformance { args: args.to_vec() }),
             ("help" | "--help" | "-h", _) => Ok(Verb::Help),
             ("bench", []) => Err(UsageError("`bench` needs the name of a benchmark".to_owned())),
             (verb, _) => Err(refuse(verb)),
@@ -113,6 +117,7 @@ impl Verb {
             Verb::Fuzz { args } => fuzz::run(root, args),
             Verb::Letta => letta::run(root),
             Verb::McpConformance => mcp_conformance::run(root),
+            Verb::ApiConformance { args } => api_conformance::run(root, args),
             Verb::Help => {
                 help();
                 Ok(())
@@ -130,7 +135,7 @@ fn table() -> String {
     let mut text = "cargo xtask VERB\n\n".to_owned();
     for Help { verb, args, purpose } in VERBS {
         let usage = format!("{verb} {args}");
-        text += &format!("  {usage:<18} {purpose}\n");
+        text += &format!("  {usage:<22} {purpose}\n");
     }
     text
 }

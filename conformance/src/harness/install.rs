@@ -48,19 +48,7 @@ impl Installed {
     }
 
     fn install_python(&self, name: &str, package: &str) -> Result<()> {
-        let dir = self.dir.join(name);
-        if !self.python(name).exists() {
-            run_command(Command::new("python3").args(["-m", "venv"]).arg(&dir))?;
-        }
-        let mut pip = Command::new(self.python(name));
-        run_command(pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            package,
-        ]))
+        install_package(&self.dir.join(name), package).map(drop)
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -99,6 +87,24 @@ impl Installed {
         }
         Ok(())
     }
+}
+
+/// A Python with one package, in its own environment below `target/`.
+pub(super) fn python(name: &str, package: &str) -> Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let target = program.ancestors().nth(2).context("the program is not below `target/`")?;
+    install_package(&target.join(name), package)
+}
+
+/// Creates an environment in `dir`. Returns its Python.
+fn install_package(dir: &Path, package: &str) -> Result<PathBuf> {
+    let python = dir.join("bin/python");
+    if !python.exists() {
+        run_command(Command::new("python3").args(["-m", "venv"]).arg(dir))?;
+    }
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
+    run_command(Command::new(&python).args(install))?;
+    Ok(python)
 }
 
 fn run_command(command: &mut Command) -> Result<()> {

@@ -4,10 +4,15 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// How soon a run that needs an approval asks for it.
+const APPROVAL_WITHIN: Duration = Duration::from_secs(20);
 
 /// A child process, killed when dropped.
 struct Server(Child);
@@ -74,6 +79,53 @@ impl World {
         Ok(World { root, program, url, token, _daemon: daemon })
     }
 
+    pub(super) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Adds a schedule that is due once in a long time. Returns its id.
+    pub(super) fn add_schedule(&self, name: &str, agent: &str) -> Result<String> {
+        let add = ["schedule", "add", "--name", name, "--agent", agent];
+        let added = self.run(&[&add[..], &["--prompt", name, "--every", "1000h"]].concat())?;
+        text(&added, "/schedule/id")
+    }
+
+    /// Starts a run. Returns its id.
+    pub(super) fn start_run(&self, schedule: &str) -> Result<String> {
+        text(&self.run(&["run", "start", schedule])?, "/run/id")
+    }
+
+    /// The approval that a run waits for.
+    pub(super) fn wait_for_approval(&self, run: &str) -> Result<String> {
+        let started = Instant::now();
+        loop {
+            let shown = self.run(&["run", "show", run])?;
+            if let Ok(approval) = text(&shown, "/run/approval_id") {
+                return Ok(approval);
+            }
+            ensure!(started.elapsed() < APPROVAL_WITHIN, "the run needs no approval: {shown}");
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Creates a token, and returns its secret.
+    pub(super) fn create_token(&self, name: &str, role: &str) -> Result<String> {
+        let created = self.run(&["token", "create", "--role", role, "--name", name])?;
+        text(&created, "/token/secret")
+    }
+
+    /// Fails if the ledger is damaged.
+    pub(super) fn verify(&self) -> Result<()> {
+        self.run(&["ledger", "verify"]).map(drop)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<Value> {
+        let mut command = command(&self.program, self.root.path());
+        let output = command.arg("--json").args(arguments).output()?;
+        ensure!(output.status.success(), "{arguments:?}: {output:?}");
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
     /// Sets the environment in which clients find this world.
     pub(super) fn envs<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let root = self.root.path();
@@ -88,7 +140,7 @@ impl World {
 fn command(program: impl AsRef<OsStr>, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_remove("MIDWATCH_TOKEN").env("MIDWATCH_DATA", root.join("data")).env("HOME", root);
-    command.env("MIDWATCH_HTTP_LISTEN", "").stdin(Stdio::null());
+    command.env("MIDWATCH_HTTP_LISTEN", "").stdin(Stdio::null()).current_dir(root);
     command
 }
 

@@ -86,7 +86,7 @@ pub struct AgentSettings {
 }
 
 /// A registered agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Agent {
     pub name: String,
     /// The kind of backend, such as `command` or `letta`.
@@ -99,6 +99,13 @@ pub struct Agent {
     pub settings: AgentSettings,
     pub registered_at: String,
     pub changed_at: String,
+    /// Increases with every change of the stored agent; absent in stored responses of earlier versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub version: u64,
+}
+
+fn is_zero(version: &u64) -> bool {
+    *version == 0
 }
 
 /// Registers an agent. Registering the same agent again changes nothing.
@@ -159,7 +166,7 @@ pub struct AgentRemove {
     pub name: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentAdded {
     pub agent: Agent,
     /// False if the same agent was already registered.
@@ -172,7 +179,7 @@ pub struct AgentAdded {
     pub warnings: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentEdited {
     pub agent: Agent,
     /// False if nothing differed.
@@ -185,18 +192,18 @@ pub struct AgentEdited {
     pub warnings: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentShown {
     pub agent: Agent,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentRemoved {
     /// The agent before it was removed.
     pub agent: Agent,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Agents {
     pub agents: Vec<Agent>,
     /// Where the next page starts; absent on the last page.
@@ -213,13 +220,13 @@ pub struct AgentTest {
     pub prompt: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentTested {
     pub test: AgentTestResult,
 }
 
 /// The result of an agent test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentTestResult {
     pub agent: String,
     /// Whether the agent executed the prompt.

@@ -72,7 +72,7 @@ words! {
 }
 
 /// A request that a human approve one exact plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
     pub id: String,
     pub state: ApprovalState,
@@ -142,7 +142,7 @@ pub struct Approval {
 }
 
 /// A part of the execution fingerprint: something on the machine that the effect of a plan depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FingerprintPart {
     /// `program`, `directory` or the name of a variable
     pub part: String,
@@ -152,7 +152,7 @@ pub struct FingerprintPart {
 }
 
 /// Who must approve, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalRequirements {
     /// How many different people.
     pub persons: u8,
@@ -166,7 +166,7 @@ pub struct ApprovalRequirements {
 }
 
 /// A decision of the policy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyDecision {
     pub verdict: Verdict,
     /// The matching rules, the decisive ones first. Names that start with `@` are built in.
@@ -275,7 +275,7 @@ pub struct PolicyReplay {
     pub posture: Option<Posture>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approvals {
     pub approvals: Vec<Approval>,
     /// Where the next page starts; absent on the last page.
@@ -283,12 +283,12 @@ pub struct Approvals {
     pub cursor: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalShown {
     pub approval: Approval,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalDecided {
     pub approval: Approval,
     /// Whether the decision changed the approval.
@@ -298,7 +298,7 @@ pub struct ApprovalDecided {
     pub remember: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyExplained {
     pub run_id: String,
     pub state: RunState,
@@ -318,7 +318,7 @@ pub struct PolicyExplained {
 }
 
 /// A request to the policy, in the form that `policy explain --request` reads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyRequest {
     pub principal: String,
     pub role: ActorRole,
@@ -337,7 +337,7 @@ pub struct PolicyRequest {
 }
 
 /// The facts that a policy decision about a run uses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyFacts {
     /// Runs left today, by the strictest limit; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -356,14 +356,14 @@ pub struct PolicyFacts {
     pub off: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyDecided {
     pub ruling: PolicyDecision,
     pub sentence: String,
 }
 
 /// A past decision that would differ.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedDecision {
     pub run_id: String,
     pub at: String,
@@ -377,7 +377,7 @@ pub struct ChangedDecision {
     pub rule: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyReplayed {
     pub since: String,
     pub posture: Posture,

@@ -43,7 +43,7 @@ pub struct LeaseRenew {
 }
 
 /// Whether runs may start: the freeze and the lease.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Authority {
     /// Who froze the installation; absent unless it is frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct Authority {
 }
 
 /// How long runs may start without a human.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lease {
     #[serde(rename = "step")]
     pub state: LeaseState,
@@ -74,7 +74,7 @@ pub struct Lease {
 }
 
 /// Who did something, when and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attribution {
     pub by: String,
     pub at: String,
@@ -82,7 +82,7 @@ pub struct Attribution {
     pub note: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuthorityChanged {
     pub authority: Authority,
     /// Whether the request changed something.

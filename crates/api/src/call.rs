@@ -43,6 +43,9 @@ pub struct Call {
     /// The idempotency key: a change that is sent twice with the same key happens once, and the second
     /// call gets the response of the first.
     pub key: Option<String>,
+    /// The version of the edited object that the caller has read: if it has another one by now, nothing is changed. Only calls
+    /// in this process have one; the socket has no field for it.
+    pub version: Option<u64>,
     /// The tool that makes the call, if any.
     pub tool: Option<String>,
     pub progress: ProgressSink,
@@ -77,7 +80,7 @@ pub async fn send<R: ApiRequest>(handle: &dyn Handle, request: R) -> Result<R::R
 impl Call {
     pub fn new(request: impl ApiRequest) -> Call {
         let request = request.into_request();
-        Call { request, key: None, tool: None, progress: ProgressSink::default() }
+        Call { request, key: None, version: None, tool: None, progress: ProgressSink::default() }
     }
 
     /// Makes this call and returns the response type of `R`.

@@ -11,14 +11,14 @@ pub struct Cleanup {
     pub dry_run: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanedUp {
     pub dry_run: bool,
     pub removed: Removed,
 }
 
 /// Numbers of removed files, and their bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Removed {
     /// Output files of ended runs.
     pub outputs: u64,
@@ -39,7 +39,7 @@ impl Removed {
 }
 
 /// Bytes that the data directory uses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskUse {
     /// Absent if the data is in PostgreSQL.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct ConfigReload {}
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigReloaded {
     pub reloaded: Reloaded,
 }
 
 /// The result of a reload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reloaded {
     pub config_hash: String,
     /// The version of the active policy.
@@ -35,12 +35,12 @@ pub struct Reloaded {
 #[serde(deny_unknown_fields)]
 pub struct ConfigShow {}
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActiveConfigValues {
     pub values: Vec<ConfigValue>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigValue {
     /// The path of the key, such as `log.level`.
     pub key: String,
@@ -55,13 +55,13 @@ pub struct ConfigValue {
 #[serde(deny_unknown_fields)]
 pub struct SetupCheck {}
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetupChecked {
     pub findings: Vec<Finding>,
 }
 
 /// A problem that a check found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The name of the check.
     pub check: String,

@@ -16,7 +16,7 @@ pub struct DaemonStop {
 }
 
 /// The daemon stops.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStopping {
     /// The daemon's process.
     pub pid: u32,

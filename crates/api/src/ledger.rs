@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One entry of the ledger.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// The position in the ledger; the first entry has 1.
     pub seq: u64,
@@ -37,13 +37,28 @@ pub struct LedgerTail {
     pub limit: Option<u32>,
     /// How long to wait for an event if none follows the position.
     pub wait_ms: u32,
+    /// Only events of this kind, such as `run.started`, or `run.*` for all that begin so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Only events about this schedule and its runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// Only events about this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The `log` of an earlier response: a position belongs to one ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Events {
     pub events: Vec<Event>,
     /// The `after` of the next request.
     pub cursor: u64,
+    /// The id of the installation whose ledger it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub log: String,
 }
 
 /// Returns the events of a run, from its start.
@@ -54,7 +69,7 @@ pub struct RunEvents {
     pub id: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunEventList {
     pub run_id: String,
     /// The events that changed the run or its approvals.
@@ -78,7 +93,7 @@ pub struct WaitForChanges {
     pub wait_ms: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
     /// The requested ids that have changed.
     pub about: Vec<String>,
@@ -92,7 +107,7 @@ pub struct Changes {
 pub struct LedgerCheckpoint {}
 
 /// A signed state of the ledger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     /// Number of entries that it covers.
     pub size: u64,
@@ -102,7 +117,7 @@ pub struct Checkpoint {
     pub note: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointMade {
     pub checkpoint: Checkpoint,
 }
@@ -117,7 +132,7 @@ pub struct LedgerExport {
 }
 
 /// The exported entries of one month.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Export {
     pub month: String,
     pub file: String,
@@ -129,7 +144,7 @@ pub struct Export {
     pub written: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exported {
     pub dir: String,
     pub exports: Vec<Export>,
@@ -140,7 +155,7 @@ pub struct Exported {
 #[serde(deny_unknown_fields)]
 pub struct LedgerRebuild {}
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rebuilt {
     /// Number of entries read.
     pub entries: u64,
@@ -150,7 +165,7 @@ pub struct Rebuilt {
     pub differences: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TablesRebuilt {
     pub rebuilt: Rebuilt,
 }

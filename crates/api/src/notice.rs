@@ -9,7 +9,7 @@ pub const DIGEST_FORMAT: u16 = 1;
 pub const DIGEST_ITEMS_MAX: usize = 20;
 
 /// One delivery: the notices since the previous digest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Digest {
     /// The version of this format.
     pub format: u16,
@@ -25,7 +25,7 @@ pub struct Digest {
 }
 
 /// Something that needs a human.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
     /// The ledger entry that caused the notice.
     pub seq: u64,
@@ -48,7 +48,7 @@ pub struct Notice {
 }
 
 /// A notification channel, and its deliveries since the daemon started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Channel {
     pub channel: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub struct Channel {
 #[serde(deny_unknown_fields)]
 pub struct NoticeList {}
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoticeChannels {
     pub channels: Vec<Channel>,
 }
@@ -78,13 +78,13 @@ pub struct NoticeChannels {
 #[serde(deny_unknown_fields)]
 pub struct NoticeTest {}
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoticeTested {
     pub results: Vec<TestDelivery>,
 }
 
 /// What became of a test message in one channel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestDelivery {
     pub channel: String,
     /// Why the message was not delivered; absent if it was.
@@ -93,7 +93,7 @@ pub struct TestDelivery {
 }
 
 /// A failed delivery of a digest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeliveryFailure {
     pub at: String,
     pub what: String,

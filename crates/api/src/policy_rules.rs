@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct PolicyList {}
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyRules {
     /// The posture, which selects the baseline.
     pub posture: String,
@@ -18,7 +18,7 @@ pub struct PolicyRules {
 }
 
 /// A rule, or something built in that decides like one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyRule {
     /// As decisions name it: `policy.toml/no-network`, `baseline/reading`, `@default`.
     pub name: String,
@@ -41,7 +41,7 @@ pub struct PolicyRule {
     pub when: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyCondition {
     /// Such as `agent` or `host`.
     pub key: String,

@@ -55,6 +55,7 @@ pub enum Referent {
     Run,
     Approval,
     Token,
+    Device,
     /// An agent, which has a name and no id.
     Agent,
     /// A schedule or a run.
@@ -186,13 +187,31 @@ macro_rules! references {
     }};
 }
 
+macro_rules! route {
+    ($request:ident $name:literal $response:ident no_route $reason:literal) => {
+        HttpRow::NoRoute { name: $name, reason: $reason }
+    };
+    ($request:ident $name:literal $response:ident $method:ident $path:literal) => {
+        HttpRow::Route(Route {
+            name: $name,
+            method: Method::$method,
+            path: $path,
+            class: $request::CLASS,
+            parse: crate::route::parse::<$request>,
+            request_schema: |generator| generator.root_schema_for::<$request>(),
+            response_schema: |generator| generator.subschema_for::<$response>(),
+        })
+    };
+}
+
 macro_rules! requests {
     ($(
         $request:ident $name:literal $response:ident
             | $class:ident $($capability:literal)? $(unless $dry_run:ident)? $(, $at_once:ident)?
             | $role:ident
             | $sees:ident $(($field:ident))? $(waits $wait_ms:ident)?
-            | $(-)? $($to:ident($($reference:ident).+)),*;
+            | $(-)? $($to:ident($($reference:ident).+)),*
+            | $method:ident $path:literal;
     )*) => {
         /// Any request.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,6 +224,10 @@ macro_rules! requests {
         impl Request {
             /// The wire name of every request.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// How each request is made over HTTP, or why it is not.
+            pub const ROUTES: &'static [HttpRow] =
+                &[$(route!($request $name $response $method $path)),*];
 
             /// The wire name and the schema of every request.
             #[cfg(test)]
@@ -299,6 +322,16 @@ macro_rules! requests {
             Replayed(Box<Response>),
         }
 
+        impl Response {
+            /// The response alone, as `--json` prints it.
+            pub fn to_json(&self) -> serde_json::Result<serde_json::Value> {
+                match self {
+                    $(Response::$request(response) => serde_json::to_value(response),)*
+                    Response::Replayed(first) => first.to_json(),
+                }
+            }
+        }
+
         $(const _: () = assert!(
             !matches!($request::CLASS, Class::People)
                 || matches!(Role::$role, Role::Operator | Role::Maintainer),
@@ -335,4 +368,4 @@ macro_rules! requests {
         })*
     };
 }
-pub(crate) use {class, narrow, references, requests, stops, subject};
+pub(crate) use {class, narrow, references, requests, route, stops, subject};

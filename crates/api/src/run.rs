@@ -51,7 +51,7 @@ words! {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     pub id: String,
     pub state: RunState,
@@ -116,7 +116,7 @@ pub struct Run {
 }
 
 /// One attempt of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunAttempt {
     /// Counted from 1. An attempt that was given back before it did anything has the number of the next one.
     pub number: u32,
@@ -135,7 +135,7 @@ pub struct RunAttempt {
 }
 
 /// What fired the schedule of a run, if not the time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunSource {
     /// The id of the run whose end fired it.
@@ -145,14 +145,14 @@ pub enum RunSource {
 }
 
 /// Tokens that a model read and wrote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunUsage {
     pub input: u32,
     pub output: u32,
 }
 
 /// The output of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunOutput {
     /// The first part of the output.
     pub text: String,
@@ -202,7 +202,7 @@ pub struct RunRead {
 }
 
 /// A part of the output of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutputChunk {
     pub text: String,
     /// The length of the whole output.
@@ -269,12 +269,12 @@ pub struct RunSettle {
     pub note: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunShown {
     pub run: Run,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunWatched {
     pub run: Run,
     /// New output of the running attempt. The final output of a run is `run.output`.
@@ -285,7 +285,7 @@ pub struct RunWatched {
     pub seen: WatchCursor,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCancelled {
     /// Absent if the store could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -296,14 +296,14 @@ pub struct RunCancelled {
     pub recorded: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunChanged {
     pub run: Run,
     /// False if the run already had this state.
     pub changed: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Runs {
     pub runs: Vec<Run>,
     /// Where the next page starts; absent on the last page.

@@ -210,7 +210,7 @@ pub struct Action {
 
 /// The action of an existing schedule. Its payload is shown as it was stored, also if an older version
 /// stored one that a request cannot have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StoredAction {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -418,7 +418,7 @@ pub struct Why {
 }
 
 /// A schedule and its present state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
     pub id: String,
     pub name: String,
@@ -463,7 +463,7 @@ pub struct Schedule {
 }
 
 /// The agent that added a schedule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AddingAgent {
     /// The run that added the schedule; absent if a client with the agent's token did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -472,7 +472,7 @@ pub struct AddingAgent {
 }
 
 /// Who paused a schedule, when and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Paused {
     pub by: String,
     pub at: String,
@@ -480,7 +480,7 @@ pub struct Paused {
     pub note: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleAdded {
     /// The schedule; in a dry run, as it would be added.
     pub schedule: Schedule,
@@ -502,7 +502,7 @@ pub struct ScheduleAdded {
 }
 
 /// The effective limits of a schedule: from its terms, or derived from its trigger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Bounds {
     /// How late the next slot may still run if it is missed; absent if missed slots do not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -512,7 +512,7 @@ pub struct Bounds {
 }
 
 /// What the policy would decide about the runs of a schedule now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyPreview {
     /// Whether runs start without a human.
     pub by_itself: bool,
@@ -523,7 +523,7 @@ pub struct PolicyPreview {
 }
 
 /// One of several added schedules.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AddedSchedule {
     pub id: String,
     pub name: String,
@@ -537,7 +537,7 @@ pub struct AddedSchedule {
     pub warnings: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchedulesAdded {
     /// The schedules, in the order of the request.
     pub schedules: Vec<AddedSchedule>,
@@ -546,7 +546,7 @@ pub struct SchedulesAdded {
     pub dry_run: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleEdited {
     pub schedule: Schedule,
     pub changed: bool,
@@ -560,7 +560,7 @@ pub struct ScheduleEdited {
 }
 
 /// A backfill in progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Backfill {
     /// The next slot to run.
     pub next: Option<String>,
@@ -570,7 +570,7 @@ pub struct Backfill {
     pub live: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleBackfilled {
     pub schedule_id: String,
     pub first: String,
@@ -586,14 +586,14 @@ pub struct ScheduleBackfilled {
     pub started: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackfillEnded {
     pub schedule: Schedule,
     /// False if no backfill was in progress.
     pub changed: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventPublished {
     pub name: String,
     pub id: String,
@@ -604,7 +604,7 @@ pub struct EventPublished {
     pub runs: Vec<crate::Run>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleShown {
     pub schedule: Schedule,
     /// The next slots; of a paused schedule, the slots if it were resumed now.
@@ -615,14 +615,14 @@ pub struct ScheduleShown {
     pub policy: PolicyPreview,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchedulePaused {
     pub schedule: Schedule,
     /// False if the schedule was already paused.
     pub changed: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleResumed {
     pub schedule: Schedule,
     /// False if the schedule was not paused.
@@ -635,13 +635,13 @@ pub struct ScheduleResumed {
     pub next: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleRemoved {
     /// The schedule as it was, with the status `removed` and no next run.
     pub schedule: Schedule,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleFired {
     pub run: crate::Run,
     /// Why the run does not start for now, if it does not.
@@ -649,7 +649,7 @@ pub struct ScheduleFired {
     pub held_by: Option<StartObstacle>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedules {
     pub schedules: Vec<Schedule>,
     /// The agent whose schedules these are, if the request named it or the caller may see no others.
@@ -660,7 +660,7 @@ pub struct Schedules {
 }
 
 /// The outcome of a slot, and its reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explained {
     pub schedule_id: String,
     /// The nominal time of the slot.

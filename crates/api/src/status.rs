@@ -33,7 +33,7 @@ pub struct StatusSeen {
 }
 
 /// How far the caller has seen what happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeenMarked {
     pub until: String,
     pub changed: bool,
@@ -44,7 +44,7 @@ pub struct SeenMarked {
 #[serde(deny_unknown_fields)]
 pub struct HealthShow {}
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     #[serde(rename = "watch")]
     pub daemon: DaemonStatus,
@@ -62,7 +62,7 @@ impl Health {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
     /// When this was the status.
     #[serde(default)]
@@ -121,7 +121,7 @@ pub struct Status {
 pub const UPCOMING_MAX: usize = 5;
 
 /// Runs that failed or ended unknown, and that the caller has not seen yet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failures {
     /// From when on they are reported.
     pub since: String,
@@ -135,7 +135,7 @@ pub struct Failures {
 }
 
 /// A run as a status shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusRun {
     pub run_id: String,
     pub state: RunState,
@@ -156,7 +156,7 @@ pub struct StatusRun {
 }
 
 /// A run that waits for approval.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitingRun {
     pub approval_id: String,
     pub run_id: String,
@@ -171,7 +171,7 @@ pub struct WaitingRun {
 }
 
 /// A schedule that was paused because its runs failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PausedSchedule {
     pub schedule_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,7 +179,7 @@ pub struct PausedSchedule {
 }
 
 /// An optional feature.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Capability {
     pub name: String,
     /// Whether this version has the feature.
@@ -198,7 +198,7 @@ pub struct Capability {
 }
 
 /// What the installation has used in the present UTC day.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
     /// Runs that were started; tier-0 runs do not count.
     pub runs: i64,
@@ -228,7 +228,7 @@ pub struct Budget {
 pub struct BudgetList {}
 
 /// Daily limits; those that are used up come first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budgets {
     pub budgets: Vec<BudgetLimit>,
     /// Number of limits that the list leaves out.
@@ -239,7 +239,7 @@ pub struct Budgets {
 }
 
 /// A daily limit and its use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetLimit {
     /// `installation`, `agent` or `schedule`
     pub scope: String,
@@ -258,7 +258,7 @@ pub struct BudgetLimit {
 }
 
 /// A number of runs or tokens, or an amount of money as text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Amount {
     Count(i64),
@@ -279,7 +279,7 @@ fn is_zero(number: &usize) -> bool {
 }
 
 /// Runs that have not ended, up to [`LIVE_COUNTED_MAX`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveRuns {
     pub queued: usize,
     pub running: Vec<String>,
@@ -291,7 +291,7 @@ pub struct LiveRuns {
 pub const LIVE_COUNTED_MAX: usize = 1_000;
 
 /// The schedule that is due next, and when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NextDue {
     pub schedule_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,7 +300,7 @@ pub struct NextDue {
 }
 
 /// The daemon, its version and its data.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStatus {
     /// Whether a daemon is running.
     #[serde(rename = "kept")]
@@ -326,7 +326,7 @@ pub struct DaemonStatus {
 }
 
 /// The ledger and the result of its checks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LedgerStatus {
     /// The id of the installation.
     pub instance: String,

@@ -19,7 +19,7 @@ pub struct TimelineShow {
     pub wait_ms: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     pub lines: Vec<TimelineLine>,
     /// The `after` of the next request.
@@ -29,7 +29,7 @@ pub struct Timeline {
 }
 
 /// One event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineLine {
     /// The position in the ledger.
     pub seq: u64,

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct ToolList {}
 
 /// The tools that were called, ordered by name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tools {
     pub tools: Vec<ToolUse>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolUse {
     pub tool: String,
     /// Calls of the present UTC day.
@@ -26,7 +26,7 @@ pub struct ToolUse {
 }
 
 /// Counts of the calls of a tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolTally {
     pub calls: u64,
     pub failures: u64,

@@ -132,7 +132,7 @@ async fn form_page(caller: &Authenticated, id: String, form: Form) -> Result<Mar
     Ok(page::decided(&decided.outcome("starts now"), &decided.approval, *now_us))
 }
 
-fn status(code: Code) -> StatusCode {
+pub(crate) fn status(code: Code) -> StatusCode {
     match code {
         Code::TokenInvalid => StatusCode::UNAUTHORIZED,
         Code::NotFound => StatusCode::NOT_FOUND,

@@ -17,7 +17,6 @@ use tokio::sync::Semaphore;
 use crate::byte_budget::ByteBudget;
 use crate::concurrency_limit::ConcurrencyLimit;
 use crate::connection::{ConnectionAddresses, RequestConnection};
-use crate::metrics_route::MetricsSource;
 use crate::origin::single;
 use crate::rejection::Rejection;
 use crate::request_permit::RequestPermit;
@@ -60,11 +59,6 @@ pub trait HttpAuthenticator: Send + Sync {
         token: Secret,
         addresses: ConnectionAddresses,
     ) -> BoxFuture<'_, Result<Authenticated, Error>>;
-
-    /// What `/metrics` responds, and to whom. `None` for a server without metrics.
-    fn metrics(&self) -> Option<&dyn MetricsSource> {
-        None
-    }
 }
 
 /// An authenticated caller. Handlers of routes that need a token get it as an extension of the request.
@@ -161,7 +155,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Secret, Rejection> {
 
 pub(crate) fn unauthorised(error: Error) -> Rejection {
     let status = match error.code {
-        Code::TokenNotForMcp | Code::RoleTooLow => StatusCode::FORBIDDEN,
+        Code::TokenNotForMcp | Code::HumanNeeded | Code::RoleTooLow => StatusCode::FORBIDDEN,
         _ => StatusCode::UNAUTHORIZED,
     };
     Rejection { status, error }

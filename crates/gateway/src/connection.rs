@@ -4,6 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::sync::OnceCell;
+
+use crate::peer::{PeerFinder, PeerProcess};
+
 /// The addresses of both ends of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionAddresses {
@@ -12,10 +16,28 @@ pub struct ConnectionAddresses {
 }
 
 /// The connection that a request came from. Every request carries it as an extension.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct RequestConnection {
     pub(crate) addresses: ConnectionAddresses,
     pub(crate) busy: BusyFlag,
+    peers: Arc<dyn PeerFinder>,
+    /// The process at the other end, once a request needed to know it.
+    peer: Arc<OnceCell<PeerProcess>>,
+}
+
+impl RequestConnection {
+    pub(crate) fn new(
+        addresses: ConnectionAddresses,
+        busy: BusyFlag,
+        peers: Arc<dyn PeerFinder>,
+    ) -> RequestConnection {
+        RequestConnection { addresses, busy, peers, peer: Arc::default() }
+    }
+
+    /// The process at the other end.
+    pub(crate) async fn peer(&self) -> PeerProcess {
+        self.peer.get_or_init(|| self.peers.find_peer(self.addresses)).await.clone()
+    }
 }
 
 /// Whether an authenticated caller waits for a response on a connection. A connection that is not busy is idle, and may

@@ -33,22 +33,18 @@ pub trait MetricsSource: Send + Sync {
     fn read(&self) -> BoxFuture<'_, Result<String, Error>>;
 }
 
-/// The route, if the server has metrics. Other methods look like a path that does not exist.
-pub(crate) fn routes(gate: Arc<CallerGate>) -> Router {
-    if gate.authenticator.metrics().is_none() {
-        return Router::new();
-    }
+/// The route. Other methods look like a path that does not exist.
+pub(crate) fn routes(source: Arc<dyn MetricsSource>, gate: Arc<CallerGate>) -> Router {
     let other_methods = any(not_found).layer(from_fn_with_state(Arc::clone(&gate), require_token));
-    Router::new().route(PATH, other_methods.get(respond).with_state(gate))
+    Router::new().route(PATH, other_methods.get(respond).with_state((source, gate)))
 }
 
 async fn respond(
-    State(gate): State<Arc<CallerGate>>,
+    State((source, gate)): State<(Arc<dyn MetricsSource>, Arc<CallerGate>)>,
     Extension(connection): Extension<RequestConnection>,
     headers: HeaderMap,
 ) -> Result<Response, Rejection> {
     let token = bearer_token(&headers)?;
-    let Some(source) = gate.authenticator.metrics() else { return Err(not_found().await) };
     let reader = source.authenticate(token, connection.addresses).await.map_err(unauthorised)?;
     let permit = gate.admit_program(&reader, &connection)?;
     let text = source.read().await;

@@ -10,7 +10,10 @@ use http::{HeaderMap, StatusCode, Uri};
 use crate::rejection::Rejection;
 
 /// Host names of this machine that a request may be addressed to.
-const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+const HOSTS: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "midwatch.localhost"];
+
+const FORM: &str = "application/x-www-form-urlencoded";
+const FORM_IN_UTF_8: &str = "application/x-www-form-urlencoded;charset=utf-8";
 
 /// Middleware that passes on only what [`check_host_and_origin`] accepts. `port` is the one this server listens on.
 pub(crate) async fn require_own_host_and_origin(
@@ -57,7 +60,9 @@ pub(crate) fn check_form(headers: &HeaderMap) -> Result<(), Rejection> {
         let error = error.hint("open the link again and send the form from there");
         return Err(Rejection { status: StatusCode::FORBIDDEN, error });
     }
-    if single(headers, &CONTENT_TYPE)? != Some("application/x-www-form-urlencoded") {
+    // Scripts of browsers add the charset, forms do not.
+    let kind = single(headers, &CONTENT_TYPE)?.unwrap_or_default().to_ascii_lowercase();
+    if !matches!(kind.replace(' ', "").as_str(), FORM | FORM_IN_UTF_8) {
         let error = Error::new(Code::InvalidInput, "the request is not a form");
         return Err(Rejection { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, error });
     }
@@ -107,7 +112,14 @@ mod tests {
 
     #[test]
     fn foreign_hosts_and_origins_are_rejected() {
-        for host in ["localhost", "localhost:7400", "127.0.0.1:7400", "[::1]:7400", "127.0.0.1"] {
+        for host in [
+            "localhost",
+            "localhost:7400",
+            "127.0.0.1:7400",
+            "[::1]:7400",
+            "127.0.0.1",
+            "midwatch.localhost:7400",
+        ] {
             assert_eq!(sent_to_mcp(&[("host", host)]), Ok(()), "{host}");
         }
         let foreign = [
@@ -118,6 +130,8 @@ mod tests {
             "[::ffff:127.0.0.1]",
             "127.0.0.1.evil.example",
             "localhost.evil.example",
+            "midwatch.localhost.evil.example",
+            "evil.midwatch.localhost",
             "127.1",
             "2130706433",
             "[::]",

@@ -20,6 +20,7 @@ impl IntoResponse for Rejection {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        response.extensions_mut().insert(self.error);
         response
     }
 }

@@ -8,14 +8,18 @@ use std::sync::Arc;
 
 use api::{Code, Error};
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get};
 use http::StatusCode;
 use mcp::{Endpoint, ServerHandler};
+use tokio::sync::watch::Receiver;
 
 use crate::authenticate::{CallerGate, require_token};
 use crate::origin::require_own_host_and_origin;
+use crate::pages::{Pages, dashboard};
 use crate::rejection::Rejection;
+use crate::rest;
+use crate::serve::Services;
 use crate::{approval, mcp_route, metrics_route, page};
 
 /// All routes. `port` is the one this server listens on.
@@ -23,13 +27,25 @@ pub(crate) fn router<S: ServerHandler>(
     port: u16,
     gate: Arc<CallerGate>,
     endpoint: Arc<Endpoint<S>>,
+    services: Services,
+    stopped: Receiver<bool>,
 ) -> Router {
+    let Services { api, devices, metrics, .. } = services;
+    let rest = api.map(|api| rest::routes(api, Arc::clone(&gate))).unwrap_or_default();
     let with_token =
         routes_with_token(endpoint).layer(from_fn_with_state(Arc::clone(&gate), require_token));
-    routes_without_token(Arc::clone(&gate))
-        .merge(metrics_route::routes(gate))
-        .merge(with_token)
+    let metrics = metrics.map(|source| metrics_route::routes(source, Arc::clone(&gate)));
+    let mut routes = routes_without_token(Arc::clone(&gate))
+        .merge(metrics.unwrap_or_default())
+        .merge(with_token);
+    if let Some(devices) = devices {
+        let pages = Arc::new(Pages::new(gate, devices, stopped));
+        routes = routes.layer(from_fn_with_state(pages, dashboard));
+    }
+    routes
+        .merge(rest)
         .layer(from_fn_with_state(port, require_own_host_and_origin))
+        .layer(from_fn(rest::problem_documents))
         // Builds the handlers now, and not again for each request.
         .with_state(())
 }
@@ -54,17 +70,21 @@ fn routes_without_token(gate: Arc<CallerGate>) -> Router {
 
 pub(crate) async fn not_found() -> Rejection {
     let error = Error::new(Code::NotFound, "there is nothing at this path");
-    Rejection { status: StatusCode::NOT_FOUND, error: error.hint("use `/mcp` or `/approvals/ID`") }
+    Rejection {
+        status: StatusCode::NOT_FOUND,
+        error: error.hint("use `/mcp`, `/api/v1` or `/approvals/ID`"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
 
+    use api::{API_PREFIX, Route};
     use axum::body::Body;
     use axum::extract::Request;
     use bytes::Bytes;
-    use http::header::{ALLOW, AUTHORIZATION, CONNECTION, HOST, WWW_AUTHENTICATE};
+    use http::header::{ALLOW, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
     use http::{HeaderMap, Method};
     use http_body_util::BodyExt;
     use hyper::service::Service;
@@ -73,7 +93,7 @@ mod tests {
     use super::*;
     use crate::authenticate::RequestLimits;
     use crate::connection::{BusyFlag, ConnectionAddresses, RequestConnection};
-    use crate::test_support::{AcceptAll, server};
+    use crate::test_support::{AcceptAll, server, services};
 
     const PORT: u16 = 7400;
     const METHODS: [Method; 8] = [
@@ -97,14 +117,17 @@ mod tests {
     /// Sends a request to `path` with these headers.
     async fn send(method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
         let gate = Arc::new(CallerGate::new(Arc::new(AcceptAll), RequestLimits::default()));
-        let router = router(PORT, gate, Arc::new(Endpoint::new(PORT, server)));
+        let (_sender, receiver) = tokio::sync::watch::channel(false);
+        let router =
+            router(PORT, gate, Arc::new(Endpoint::new(PORT, server)), services(), receiver);
         let here = SocketAddr::from(([127, 0, 0, 1], PORT));
         let addresses = ConnectionAddresses { peer: here, local: here };
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let connection = RequestConnection { addresses, busy: BusyFlag::default() };
+        let connection =
+            RequestConnection::new(addresses, BusyFlag::default(), Arc::new(AcceptAll));
         let request = request.extension(connection).body(Body::empty()).unwrap();
         let response = TowerToHyperService::new(router).call(request).await.unwrap();
         let (head, body) = response.into_parts();
@@ -128,8 +151,17 @@ mod tests {
             assert_eq!(nowhere.status, 401, "{method}");
             assert_eq!(nowhere.headers[WWW_AUTHENTICATE], "Bearer", "{method}");
             assert_eq!(nowhere.headers[CONNECTION], "close", "{method}");
-            for path in ["/", "/mcp", "/mcp/", "/approvals", "/api/v1/status", "*"] {
+            for path in ["/", "/mcp", "/mcp/", "/approvals", "*"] {
                 assert_eq!(without_token(&method, path).await, nowhere, "{method} {path}");
+            }
+            let nowhere = without_token(&method, "/api/v1/nowhere").await;
+            assert_eq!(nowhere.status, 401, "{method}");
+            assert_eq!(nowhere.headers[WWW_AUTHENTICATE], "Bearer", "{method}");
+            assert_eq!(nowhere.headers[CONTENT_TYPE], "application/problem+json", "{method}");
+            let paths = Route::all().map(|route| format!("{API_PREFIX}{}", route.path));
+            let more = ["/events", "/openapi.json", "", "/"].map(|it| format!("{API_PREFIX}{it}"));
+            for path in paths.chain(more) {
+                assert_eq!(without_token(&method, &path).await, nowhere, "{method} {path}");
             }
         }
     }
@@ -139,6 +171,9 @@ mod tests {
         for (method, path, status) in [
             (Method::GET, "/page.css", 200),
             (Method::HEAD, "/page.css", 200),
+            (Method::GET, "/healthz", 200),
+            (Method::GET, "/readyz", 200),
+            (Method::POST, "/readyz", 405),
             (Method::POST, "/page.css", 401),
             (Method::OPTIONS, "/page.css", 401),
             (Method::GET, "/page.css/", 401),

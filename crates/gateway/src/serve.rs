@@ -21,6 +21,10 @@ use tracing::{debug, warn};
 
 use crate::authenticate::{CallerGate, HttpAuthenticator, RequestLimits};
 use crate::connection::{BusyFlag, ConnectionAddresses, RequestConnection};
+use crate::metrics_route::MetricsSource;
+use crate::pages::DeviceAuthenticator;
+use crate::peer::PeerFinder;
+use crate::rest::ApiService;
 use crate::router::router;
 use crate::write_timeout::WriteTimeout;
 
@@ -43,10 +47,29 @@ struct Limits {
     write: Duration,
 }
 
+/// What the routes need of the daemon.
+#[derive(Clone)]
+pub struct Services {
+    pub authenticator: Arc<dyn HttpAuthenticator>,
+    /// `None` for a server without the HTTP API.
+    pub api: Option<Arc<dyn ApiService>>,
+    /// `None` for a server without the dashboard.
+    pub devices: Option<Arc<dyn DeviceAuthenticator>>,
+    /// `None` for a server without metrics.
+    pub metrics: Option<Arc<dyn MetricsSource>>,
+    pub peers: Arc<dyn PeerFinder>,
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Services")
+    }
+}
+
 /// Serves until `stopped` becomes true. `mcp` creates a server for each session at `/mcp`.
 pub async fn serve<S: ServerHandler>(
     listener: TcpListener,
-    authenticator: Arc<dyn HttpAuthenticator>,
+    services: Services,
     mcp: impl Fn() -> S + Send + Sync + 'static,
     stopped: Receiver<bool>,
 ) {
@@ -55,31 +78,40 @@ pub async fn serve<S: ServerHandler>(
         requests: RequestLimits::default(),
         write: WRITE_TIMEOUT,
     };
-    serve_within(limits, listener, authenticator, mcp, stopped).await;
+    serve_within(limits, listener, services, mcp, stopped).await;
 }
 
 async fn serve_within<S: ServerHandler>(
     limits: Limits,
     listener: TcpListener,
-    authenticator: Arc<dyn HttpAuthenticator>,
+    services: Services,
     mcp: impl Fn() -> S + Send + Sync + 'static,
     stopped: Receiver<bool>,
 ) {
     let port = listener.local_addr().map_or(0, |address| address.port());
-    let gate = Arc::new(CallerGate::new(authenticator, limits.requests));
+    let peers = Arc::clone(&services.peers);
+    let gate = Arc::new(CallerGate::new(Arc::clone(&services.authenticator), limits.requests));
     let endpoint = Arc::new(Endpoint::new(port, mcp));
-    let router = router(port, gate, Arc::clone(&endpoint));
-    let mut connections = accept_until_stopped(listener, limits, router, stopped).await;
+    let router = router(port, gate, Arc::clone(&endpoint), services, stopped.clone());
+    let site = Site { router, peers };
+    let mut connections = accept_until_stopped(listener, limits, site, stopped).await;
     endpoint.stop();
     let _ = timeout(STOP_GRACE, async { while connections.join_next().await.is_some() {} }).await;
     connections.shutdown().await;
+}
+
+/// What every connection serves.
+#[derive(Clone)]
+struct Site {
+    router: Router,
+    peers: Arc<dyn PeerFinder>,
 }
 
 /// Returns the connections that are still open after the stop; each of them ends after its present request.
 async fn accept_until_stopped(
     listener: TcpListener,
     limits: Limits,
-    router: Router,
+    site: Site,
     stopped: Receiver<bool>,
 ) -> JoinSet<()> {
     let mut connections = JoinSet::new();
@@ -93,7 +125,7 @@ async fn accept_until_stopped(
                 Ok((stream, _)) => {
                     make_room(&mut open, limits);
                     let busy = BusyFlag::default();
-                    let served = serve_connection(stream, limits, router.clone(), busy.clone(), stopped.clone());
+                    let served = serve_connection(stream, limits, site.clone(), busy.clone(), stopped.clone());
                     open.push(OpenConnection { task: connections.spawn(served), busy });
                 }
                 Err(error) => {
@@ -137,7 +169,7 @@ fn make_room(open: &mut Vec<OpenConnection>, limits: Limits) {
 async fn serve_connection(
     stream: TcpStream,
     limits: Limits,
-    router: Router,
+    site: Site,
     busy: BusyFlag,
     mut stopped: Receiver<bool>,
 ) {
@@ -146,8 +178,8 @@ async fn serve_connection(
         debug!(%error, "failed to disable Nagle's algorithm; responses may be delayed");
     }
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
-    let connection = RequestConnection { addresses: ConnectionAddresses { peer, local }, busy };
-    let router = TowerToHyperService::new(router);
+    let connection = RequestConnection::new(ConnectionAddresses { peer, local }, busy, site.peers);
+    let router = TowerToHyperService::new(site.router);
     let service = service_fn(move |mut request| {
         request.extensions_mut().insert(connection.clone());
         router.call(request)
@@ -178,7 +210,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::test_support::{AcceptAll, server};
+    use crate::test_support::{server, services};
 
     fn limits(connections: usize, per_principal: usize, write: Duration) -> Limits {
         let requests = RequestLimits { per_principal, of_programs: 9 };
@@ -225,7 +257,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let served = serve_within(limits, listener, Arc::new(AcceptAll), server, stopped);
+        let served = serve_within(limits, listener, services(), server, stopped);
         let client = async {
             let result = tokio::task::spawn_blocking(move || client(address)).await;
             stop.send_replace(true);

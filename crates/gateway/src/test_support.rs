@@ -9,6 +9,9 @@ use mcp::{Selection, Server};
 
 use crate::authenticate::{Authenticated, HttpAuthenticator};
 use crate::connection::ConnectionAddresses;
+use crate::peer::{PeerFinder, PeerProcess};
+use crate::rest::{ApiService, LedgerPosition};
+use crate::serve::Services;
 
 /// Authenticates every caller by the name it sends as its token, and never answers a call.
 #[derive(Debug)]
@@ -25,6 +28,48 @@ impl HttpAuthenticator for AcceptAll {
         _: ConnectionAddresses,
     ) -> BoxFuture<'_, Result<Authenticated, Error>> {
         self.authenticate(token)
+    }
+}
+
+impl PeerFinder for AcceptAll {
+    fn find_peer(&self, _: ConnectionAddresses) -> BoxFuture<'_, PeerProcess> {
+        ready(PeerProcess::Unknown).boxed()
+    }
+}
+
+impl ApiService for AcceptAll {
+    fn authenticate_holder(
+        &self,
+        token: Secret,
+    ) -> BoxFuture<'_, Result<Option<Authenticated>, Error>> {
+        self.authenticate(token).map(|caller| caller.map(Some)).boxed()
+    }
+
+    fn authenticate_operator(
+        &self,
+        token: Secret,
+        _: PeerProcess,
+    ) -> BoxFuture<'_, Result<Authenticated, Error>> {
+        self.authenticate(token)
+    }
+
+    fn ledger_position(&self) -> BoxFuture<'_, Result<LedgerPosition, Error>> {
+        ready(Ok(LedgerPosition { log: "log".to_owned(), entries: 1 })).boxed()
+    }
+
+    fn check_ready(&self) -> BoxFuture<'_, Result<(), Error>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+/// Services that accept every caller.
+pub(crate) fn services() -> Services {
+    Services {
+        authenticator: Arc::new(AcceptAll),
+        api: Some(Arc::new(AcceptAll)),
+        devices: None,
+        metrics: None,
+        peers: Arc::new(AcceptAll),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::principal::{Human, Principal, SYSTEM_NAME};
 use crate::token::PersonName;
-use crate::{RunId, ScheduleId, TokenId};
+use crate::{DeviceId, RunId, ScheduleId, TokenId};
 
 /// What a principal may do, from least to most. The order is part of the rules: each command names
 /// the lowest role that may issue it.
@@ -49,17 +49,25 @@ pub struct Actor {
     pub role: Role,
     /// The token that authenticated it. Its changes are refused once the token is revoked.
     pub token: Option<TokenId>,
+    /// The device through which it acts. Its changes are refused once the device has ended.
+    pub device: Option<Box<DeviceId>>,
 }
 
 impl Actor {
     pub fn new(principal: Principal, role: Role) -> Actor {
-        Actor { name: Cow::Owned(principal.to_string()), principal, role, token: None }
+        Actor {
+            name: Cow::Owned(principal.to_string()),
+            principal,
+            role,
+            token: None,
+            device: None,
+        }
     }
 
     /// Midwatch acting by itself: starting, stopping, maintaining its ledger.
     pub const fn system() -> Actor {
         let (principal, name) = (Principal::System, Cow::Borrowed(SYSTEM_NAME));
-        Actor { principal, name, role: Role::System, token: None }
+        Actor { principal, name, role: Role::System, token: None, device: None }
     }
 
     /// A run that calls Midwatch from its own process.

@@ -110,6 +110,7 @@ mod tests {
     fn limited_nouns_have_these_names_and_limits() {
         let expected = [
             (Noun::Agent, "agents", 10_000),
+            (Noun::Device, "devices", 1_000),
             (Noun::Schedule, "schedules", 10_000_000),
             (Noun::Token, "tokens", 1_000),
         ];

@@ -11,13 +11,14 @@ use calendar::format_instant;
 
 use crate::approval::{self, Requested};
 use crate::authority::{self, LeaseState, Warned};
+use crate::device::{self, Added};
 use crate::installation::{self, BudgetUsedUp, ChannelFailing};
 use crate::principal::Principal;
 use crate::run::{self, Cause, Ended, Outcome};
 use crate::schedule::{self, Paused};
 use crate::time::Timestamp;
 use crate::tool::{self, Alerted, ToolName};
-use crate::{ApprovalId, EventBody, RunId, ScheduleId};
+use crate::{ApprovalId, DeviceId, EventBody, RunId, ScheduleId};
 
 /// No code of ours is longer.
 const CODE_BYTES_MAX: usize = 40;
@@ -25,7 +26,7 @@ const CODE_BYTES_MAX: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub kind: Kind,
-    /// The id of the approval, run, schedule, tool or installation.
+    /// The id of the approval, run, schedule, tool, device or installation.
     pub subject: String,
     /// One sentence.
     pub text: String,
@@ -46,6 +47,7 @@ pub enum Kind {
     ToolFailing,
     BudgetUsedUp,
     ChannelFailing,
+    DeviceAdded,
 }
 
 impl Kind {
@@ -60,6 +62,7 @@ impl Kind {
             Kind::ToolFailing => "tool_failing",
             Kind::BudgetUsedUp => "budget_used_up",
             Kind::ChannelFailing => "channel_failing",
+            Kind::DeviceAdded => "device_added",
         }
     }
 }
@@ -90,6 +93,7 @@ pub fn notice_for(body: &EventBody) -> Option<Notice> {
         EventBody::Installation(_, installation::Event::ChannelFailing(failing)) => {
             Some(channel_failing(failing))
         }
+        EventBody::Device(id, device::Event::Added(added)) => Some(device_added(id, added)),
         // No other event needs attention.
         _ => None,
     }
@@ -215,6 +219,18 @@ fn budget_used_up(used_up: &BudgetUsedUp) -> Notice {
              start again at {until}."
         ),
         command: "midwatch status --budgets".to_owned(),
+        schedule: None,
+        at: *at,
+    }
+}
+
+fn device_added(id: &DeviceId, added: &Added) -> Notice {
+    let Added { person, role, browser, at, .. } = added;
+    Notice {
+        kind: Kind::DeviceAdded,
+        subject: id.to_string(),
+        text: format!("{person} signed in as {} with {browser}.", role.name()),
+        command: format!("midwatch device revoke {id}"),
         schedule: None,
         at: *at,
     }

@@ -9,6 +9,7 @@
 use crate::agent::{self, AgentName};
 use crate::approval::{self, LapseReason};
 use crate::authority::{self, LeaseState};
+use crate::device::{self, EndReason};
 use crate::installation as watch;
 use crate::notice::code;
 use crate::principal::SYSTEM_NAME;
@@ -52,6 +53,7 @@ pub fn line<'a>(body: &'a EventBody, actor: &str) -> Line<'a> {
         EventBody::Agent(name, event) => agent_line(name, event, &by),
         EventBody::Approval(id, event) => approval_line(id, event),
         EventBody::Authority(_, event) => Line::of(Subject::Installation, authority_text(event)),
+        EventBody::Device(_, event) => Line::of(Subject::Installation, device_text(event)),
         EventBody::Run(id, event) => Line::of(Subject::Run(id), run_text(event, &by)),
         EventBody::Schedule(id, event) => schedule_line(id, event, &by),
         EventBody::Seen(person, seen::Event::Marked(_)) => {
@@ -244,6 +246,19 @@ fn token_text(event: &token::Event) -> String {
             format!("token of {} created by {} ({})", it.name.as_str(), it.by, it.role.name())
         }
         token::Event::Revoked(it) => format!("token revoked by {}", it.by),
+    }
+}
+
+fn device_text(event: &device::Event) -> String {
+    match event {
+        device::Event::Added(it) => {
+            format!("{} signed in with {} ({})", it.person, it.browser, it.role.name())
+        }
+        device::Event::Revoked(it) => match it.why {
+            EndReason::Revoked => format!("device revoked by {}", it.by),
+            EndReason::Expired => "device expired".to_owned(),
+            EndReason::Idle => "device ended, because it was not used".to_owned(),
+        },
     }
 }
 

@@ -48,10 +48,11 @@ pub fn errors_page() -> String {
     let mut page = String::from(
         "# Error codes\n\nGenerated. Every error has a stable code, a message and often a hint; with `--json` it \
          is\n`{\"error\":{\"code\",\"message\",\"hint\"}}`. The code determines the exit code of the \
-         command.\n\n| code | exit | meaning |\n|---|---|---|\n",
+         command,\nand the status over [HTTP](http.md).\n\n| code | exit | HTTP | meaning |\n|---|---|---|---|\n",
     );
     for code in Code::ALL {
-        let _ = writeln!(page, "| `{}` | {} | {} |", code.name(), code.exit_code(), code.meaning());
+        let (exit, status) = (code.exit_code(), code.http_status());
+        let _ = writeln!(page, "| `{}` | {exit} | {status} | {} |", code.name(), code.meaning());
     }
     page
 }
@@ -166,6 +167,11 @@ mod tests {
             let command = tool.cli_command.split(" --").next().unwrap_or_default();
             assert!(page.contains(&format!("## midwatch {command}\n")), "{tool:?}");
         }
+    }
+
+    #[test]
+    fn openapi_is_fresh() {
+        check("openapi.json", &api::openapi::text());
     }
 
     #[test]

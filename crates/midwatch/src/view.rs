@@ -4,15 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use calendar::{CivilTime, Zone, format_instant, parse_instant, relative};
+use calendar::{LocalTimes, Zone, format_instant, parse_instant, relative, replace_instants};
 use runtime::{Clock, SystemClock};
 
 /// Columns of a line if neither `COLUMNS` nor a terminal says how many there are.
 const WIDTH_DEFAULT: usize = 80;
 /// The narrowest layout; a narrower terminal breaks lines itself.
 const WIDTH_MIN: usize = 40;
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 #[derive(Clone, Debug)]
 pub struct View {
@@ -52,64 +50,31 @@ impl View {
 
     /// An RFC 3339 instant as the reader's clock shows it: `18 Nov 03:00:00`, with the year if it is another one.
     pub fn time(&self, instant: &str) -> String {
-        match (&self.zone, parse_instant(instant, None)) {
-            (Some(zone), Ok(at_us)) => self.time_in(zone, at_us),
+        match (self.local(), parse_instant(instant, None)) {
+            (Some(local), _) => local.time(instant),
             (None, Ok(at_us)) if !instant.ends_with('Z') => format_instant(at_us),
-            (None, _) | (_, Err(_)) => instant.to_owned(),
+            (None, _) => instant.to_owned(),
         }
     }
 
     /// What a clock in a zone shows at an instant; the exact time with `--utc`.
     pub fn time_in(&self, zone: &Zone, at_us: i64) -> String {
-        if self.zone.is_none() {
-            return format_instant(at_us);
-        }
-        let year_now = zone.wall_time(self.now_us).civil().year;
-        let CivilTime { year, month, day, hour, minute, second } = zone.wall_time(at_us).civil();
-        let month = usize::try_from(month).ok().and_then(|month| MONTHS.get(month - 1));
-        let month = month.copied().unwrap_or_default();
-        let year = if year == year_now { String::new() } else { format!(" {year}") };
-        format!("{day} {month}{year} {hour:02}:{minute:02}:{second:02}")
+        self.local().map_or_else(|| format_instant(at_us), |local| local.time_in(zone, at_us))
     }
 
     /// The time of day of an RFC 3339 instant: `14:00:03`; the exact time with `--utc`.
     pub fn time_of_day(&self, instant: &str) -> String {
-        match (&self.zone, parse_instant(instant, None)) {
-            (Some(zone), Ok(at_us)) => {
-                let CivilTime { hour, minute, second, .. } = zone.wall_time(at_us).civil();
-                format!("{hour:02}:{minute:02}:{second:02}")
-            }
-            (None, _) | (_, Err(_)) => instant.to_owned(),
-        }
+        self.local().map_or_else(|| instant.to_owned(), |local| local.time_of_day(instant))
     }
 
     /// A sentence with its RFC 3339 instants as the reader's clock shows them. Commands in backticks keep theirs.
     pub fn localize(&self, sentence: &str) -> String {
-        let parts = sentence.split('`').enumerate().map(|(index, part)| match index % 2 {
-            0 => self.localize_instants(part),
-            _ => part.to_owned(),
-        });
-        parts.collect::<Vec<_>>().join("`")
+        replace_instants(sentence, |instant| self.time(instant))
     }
 
-    fn localize_instants(&self, sentence: &str) -> String {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || "-:.+".contains(c);
-        let mut text = String::new();
-        let mut rest = sentence;
-        while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
-            let (before, from) = rest.split_at(start);
-            let (word, after) = from.split_at(from.find(|c| !is_part(c)).unwrap_or(from.len()));
-            let instant = word.trim_end_matches(['.', ':']);
-            text.push_str(before);
-            let has_offset = instant.contains('T') && parse_instant(instant, None).is_ok();
-            match has_offset || instant.ends_with('Z') {
-                true => text.push_str(&self.time(instant)),
-                false => text.push_str(instant),
-            }
-            text.push_str(word.strip_prefix(instant).unwrap_or_default());
-            rest = after;
-        }
-        text + rest
+    /// The clock of the reader; `None` with `--utc`.
+    fn local(&self) -> Option<LocalTimes> {
+        self.zone.clone().map(|zone| LocalTimes { zone, now_us: self.now_us })
     }
 
     /// How far an instant is from now: `5m ago`, `in 3h20m`, `now`.

@@ -39,6 +39,7 @@ mod timestamps;
 mod wire;
 
 pub use authorize::authenticate::{Credentials, ProcessOrigin, UNKNOWN_UID};
+pub use authorize::devices::{DeviceUse, SignIn, SignedIn};
 pub use authorize::policy::evaluate_document;
 pub use authorize::signatures::{SIGNATURE_PREFIX, Statement, hash_plan};
 pub use authorize::stop_markers::{StopMarkers, StopTarget};

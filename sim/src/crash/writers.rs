@@ -145,7 +145,8 @@ impl ChangeCall {
 
     async fn send(&self, daemon: &Socket) -> Result<CallResult> {
         let (request, key) = (self.request(), Some(self.key.clone()));
-        let call = Call { request, key, tool: None, progress: ProgressSink::default() };
+        let call =
+            Call { request, key, version: None, tool: None, progress: ProgressSink::default() };
         match daemon.call(call).await.map(Response::first) {
             Ok(answer) => {
                 ensure!(self.matches_response(&answer), "{self:?} got the response {answer:?}");

@@ -68,6 +68,7 @@ pub(super) async fn send(
     let call = Call {
         key: Some(key.clone()),
         request: request.clone(),
+        version: None,
         tool: None,
         progress: Default::default(),
     };

@@ -12,6 +12,7 @@ use crate::golden::samples;
 
 pub(crate) const CANARY: &str = "canary-4f1d0c";
 const APPROVAL: &str = "apr_00064b4b6d9a4000000000000000000b";
+const DEVICE: &str = "dev_00064b4b6d9a4000000000000000000d";
 const RUN: &str = "run_019a86a14c00700080000000000000ab";
 const INSTANCE: &str = "0198f0c2-6a1e-7c3a-9d52-0a4b8c1d2e3f";
 const SCHEDULE: &str = "sch_0123abcd";
@@ -160,6 +161,20 @@ fn only_these_events_send_a_notice() {
              again at 2026-09-10T00:26:40.000001Z."
                 .to_owned(),
             "midwatch status --budgets".to_owned(),
+        ),
+        (
+            "device.added.1.plain.json",
+            "device_added",
+            DEVICE,
+            "uid:1000 signed in as maintainer with Firefox on Linux.".to_owned(),
+            format!("midwatch device revoke {DEVICE}"),
+        ),
+        (
+            "device.added.1.key.json",
+            "device_added",
+            DEVICE,
+            "ada signed in as operator with Firefox on Linux.".to_owned(),
+            format!("midwatch device revoke {DEVICE}"),
         ),
         (
             "notice.failing.1.plain.json",

@@ -19,4 +19,4 @@ pub(super) const TOOLS: &[Tool] = &[Tool::new::<LedgerTail>(
     "The `cursor` of an earlier answer, to read what came after it; 0 to start with the first entry. \
      Default: the newest entries.",
 )])
-.without(&["wait_ms"])];
+.without(&["wait_ms", "kind", "schedule", "run", "log"])];

@@ -10,6 +10,7 @@ mod cleanup;
 mod completions;
 mod config;
 mod demo;
+mod device;
 mod doctor;
 mod event;
 mod freeze;
@@ -18,6 +19,7 @@ mod ledger;
 mod man;
 mod mcp;
 mod notice;
+mod open;
 mod policy;
 mod promptyoself;
 mod run;
@@ -94,6 +96,7 @@ enum Command {
     /// `midwatch why` explains what became of it. Only you approve: without a terminal the run stays parked. Everything is
     /// in a temporary directory, which ctrl-c removes; without a terminal the demo ends by itself.
     Demo,
+    Open(open::Open),
     Stop(stop::Stop),
     Status(status::Status),
     Timeline(timeline::Timeline),
@@ -123,6 +126,9 @@ enum Command {
     /// Create, list and revoke access tokens
     #[command(subcommand)]
     Token(token::Command),
+    /// List and revoke the browsers in which people have signed in
+    #[command(subcommand)]
+    Device(device::Command),
     /// List and test the channels that notify you
     #[command(subcommand)]
     Notice(notice::Command),
@@ -227,7 +233,9 @@ fn is_look(command: &Command) -> bool {
         Command::Timeline(timeline) => !timeline.follows(),
         Command::Run(command) => !command.follows(),
         Command::Ledger(command) => !command.follows(),
-        Command::Stop(_)
+        Command::Open(_)
+        | Command::Device(_)
+        | Command::Stop(_)
         | Command::Status(_)
         | Command::Doctor
         | Command::Agent(_)
@@ -271,6 +279,8 @@ async fn run_command(context: &Context, command: Command) -> Result<ExitCode, Er
     match command {
         Command::Up(up) => up::run(context, up).await,
         Command::Demo => demo::run(context).await,
+        Command::Open(open) => open::run(context, open).await,
+        Command::Device(command) => device::run(context, command).await,
         Command::Stop(stop) => stop::run(context, stop).await,
         Command::Status(status) => status::run(context, status).await,
         Command::Timeline(timeline) => timeline::run(context, timeline).await,

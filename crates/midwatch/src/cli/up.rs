@@ -11,6 +11,7 @@ use tokio::select;
 use tokio::sync::oneshot;
 use tracing::debug;
 
+use super::open::{create_link, is_at_terminal};
 use super::support::narrate::narrate;
 use crate::context::Context;
 use crate::daemon;
@@ -33,12 +34,12 @@ pub(super) async fn run(context: &Context, up: Up) -> Result<ExitCode, Error> {
     let Up { accept_clock } = up;
     let narrates = context.output.format == Format::Human && io::stdout().is_terminal();
     let narrated = async {
-        if narrates
-            && is_ready.await.is_ok()
-            && let Err(error) = narrate(context).await
-        {
-            // The daemon ends, or reads of the ledger fail; neither is a reason to stop.
-            debug!(%error, "stopped to print what happens");
+        if narrates && is_ready.await.is_ok() {
+            print_link(context).await;
+            if let Err(error) = narrate(context).await {
+                // The daemon ends, or reads of the ledger fail; neither is a reason to stop.
+                debug!(%error, "stopped to print what happens");
+            }
         }
         pending::<Infallible>().await
     };
@@ -47,4 +48,17 @@ pub(super) async fn run(context: &Context, up: Up) -> Result<ExitCode, Error> {
         never = narrated => match never {},
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a link to the dashboard for the person at the terminal, unless HTTP is off.
+async fn print_link(context: &Context) {
+    match create_link(context, is_at_terminal()).await {
+        Ok(link) => context.output.show(&link, |link| {
+            format!(
+                "dashboard: {}\n           signs one browser in, once and within ten minutes",
+                link.url
+            )
+        }),
+        Err(error) => debug!(%error, "there is no dashboard"),
+    }
 }

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
-use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator, MetricsSource};
+use gateway::{Authenticated, ConnectionAddresses, HttpAuthenticator, PeerFinder};
 use mcp::Selection;
 use runtime::{Clock, Credentials, Engine, LocalHandle, SystemClock};
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use tracing::warn;
 
-use super::peer::Peer;
+use super::peer::{PeerScanner, credentials_of};
 use super::tcp_sockets::{describe, port_holders};
 use crate::config::{Loaded, Origin};
 
@@ -144,22 +142,13 @@ fn listen_error(address: SocketAddr, error: &io::Error) -> Error {
 
 /// Authenticates callers by their token.
 pub(super) struct TokenAuthenticator {
-    pub(super) engine: Engine,
-    /// Allows one scan of all processes at a time.
-    process_scan: Semaphore,
+    engine: Engine,
+    peers: Arc<PeerScanner>,
 }
 
 impl TokenAuthenticator {
-    pub(super) fn new(engine: Engine) -> TokenAuthenticator {
-        TokenAuthenticator { engine, process_scan: Semaphore::new(1) }
-    }
-
-    /// The process at the other end of a connection.
-    pub(super) async fn find_peer(&self, addresses: ConnectionAddresses) -> Result<Peer, Error> {
-        let permit = self.process_scan.acquire().await;
-        let peer = spawn_blocking(move || Peer::of_tcp_connection(addresses)).await;
-        drop(permit);
-        peer.map_err(|error| Error::new(Code::Failed, error))
+    pub(super) fn new(engine: Engine, peers: Arc<PeerScanner>) -> TokenAuthenticator {
+        TokenAuthenticator { engine, peers }
     }
 }
 
@@ -187,8 +176,8 @@ impl HttpAuthenticator for TokenAuthenticator {
             engine
                 .authenticate_person(Credentials { token: Some(&token), ..Credentials::unknown() })
                 .await?;
-            let peer = self.find_peer(addresses).await?;
-            let credentials = Credentials { token: Some(&token), ..peer.credentials() };
+            let peer = self.peers.find_peer(addresses).await;
+            let credentials = Credentials { token: Some(&token), ..credentials_of(&peer) };
             let actor = engine.authenticate_person(credentials).await?;
             engine.record_look(&actor).await;
             let name = actor.name().to_owned();
@@ -196,10 +185,6 @@ impl HttpAuthenticator for TokenAuthenticator {
             Ok(Authenticated { name, handle, now_us: SystemClock.now().as_micros() })
         }
         .boxed()
-    }
-
-    fn metrics(&self) -> Option<&dyn MetricsSource> {
-        Some(self)
     }
 }
 

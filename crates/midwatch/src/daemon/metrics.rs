@@ -5,13 +5,25 @@ use std::sync::Arc;
 use api::Error;
 use api::wire::Secret;
 use futures::future::{BoxFuture, FutureExt};
-use gateway::{Authenticated, ConnectionAddresses, MetricsSource};
+use gateway::{Authenticated, ConnectionAddresses, MetricsSource, PeerFinder};
 use kernel::Role;
-use runtime::{Clock, Credentials, SystemClock};
+use runtime::{Clock, Credentials, Engine, SystemClock};
 
-use super::http::TokenAuthenticator;
+use super::peer::{PeerScanner, credentials_of};
 
-impl MetricsSource for TokenAuthenticator {
+/// The metrics of the engine.
+pub(super) struct EngineMetrics {
+    engine: Engine,
+    peers: Arc<PeerScanner>,
+}
+
+impl EngineMetrics {
+    pub(super) fn new(engine: Engine, peers: Arc<PeerScanner>) -> EngineMetrics {
+        EngineMetrics { engine, peers }
+    }
+}
+
+impl MetricsSource for EngineMetrics {
     /// The token of an observer counts alone, as a scraper keeps it in a file. That of an operator counts only from a process
     /// that no run started. Reading metrics is no sign of a person, so it does not renew the lease.
     fn authenticate(
@@ -23,8 +35,8 @@ impl MetricsSource for TokenAuthenticator {
             let alone = Credentials { token: Some(&token), ..Credentials::unknown() };
             let mut actor = self.engine.authenticate_metrics_reader(alone).await?;
             if actor.role != Role::Observer {
-                let peer = self.find_peer(addresses).await?;
-                let credentials = Credentials { token: Some(&token), ..peer.credentials() };
+                let peer = self.peers.find_peer(addresses).await;
+                let credentials = Credentials { token: Some(&token), ..credentials_of(&peer) };
                 actor = self.engine.authenticate_metrics_reader(credentials).await?;
             }
             let name = actor.name().to_owned();

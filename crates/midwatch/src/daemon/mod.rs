@@ -2,12 +2,14 @@
 
 mod admission;
 mod config_reader;
+mod device_sessions;
 mod frame_memory;
 mod http;
 mod metrics;
 mod notification_channels;
 mod peer;
 mod process_tree;
+mod rest;
 mod service_manager;
 mod socket_server;
 mod stop_progress;
@@ -21,6 +23,7 @@ use agents::EnvironmentOf;
 use api::wire::Hello;
 use api::{Code, Error};
 use futures::future::{FutureExt, join, pending};
+use gateway::Services;
 use kernel::posture::{Check, Finding};
 use mcp::Server;
 use runtime::Engine;
@@ -33,7 +36,10 @@ use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 use transport::connect;
 
+use self::device_sessions::DeviceSessions;
 use self::http::HttpListener;
+use self::metrics::EngineMetrics;
+use self::peer::PeerScanner;
 use self::stop_progress::StopProgress;
 use self::stop_watchdog::StopWatchdog;
 use crate::access::directory_in_use;
@@ -143,13 +149,23 @@ pub async fn run(
     };
     info!(version = ready.version, data = ready.data, "daemon started");
     let serve_http = {
-        let (authenticator, stopped) =
-            (Arc::new(http::TokenAuthenticator::new(engine.clone())), stopped.clone());
+        let stopped = stopped.clone();
+        let peers = Arc::new(PeerScanner::new());
+        let services = Services {
+            authenticator: Arc::new(http::TokenAuthenticator::new(
+                engine.clone(),
+                Arc::clone(&peers),
+            )),
+            api: Some(Arc::new(rest::RestService::new(engine.clone()))),
+            devices: Some(Arc::new(DeviceSessions::new(engine.clone()))),
+            metrics: Some(Arc::new(EngineMetrics::new(engine.clone(), Arc::clone(&peers)))),
+            peers,
+        };
         let selection = http::selection(&loaded);
         async move {
             if let Some(HttpListener { listener, other_loopback }) = http_listener {
                 let server = move || Server::with_handle_per_request(selection.clone(), VERSION);
-                gateway::serve(listener, authenticator, server, stopped).await;
+                gateway::serve(listener, services, server, stopped).await;
                 drop(other_loopback);
             }
         }

@@ -3,14 +3,53 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use gateway::ConnectionAddresses;
+use futures::future::{BoxFuture, FutureExt};
+use gateway::{ConnectionAddresses, PeerFinder, PeerProcess};
 use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, sockopt};
 use runtime::{Credentials, ProcessOrigin, UNKNOWN_UID};
 use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
 use super::process_tree::{self, Ancestry};
 use super::tcp_sockets;
+
+/// Finds the process at the other end of a TCP connection.
+#[derive(Debug)]
+pub(super) struct PeerScanner {
+    /// Allows one scan of all processes at a time.
+    permit: Semaphore,
+}
+
+impl PeerScanner {
+    pub(super) fn new() -> PeerScanner {
+        PeerScanner { permit: Semaphore::new(1) }
+    }
+}
+
+impl PeerFinder for PeerScanner {
+    fn find_peer(&self, addresses: ConnectionAddresses) -> BoxFuture<'_, PeerProcess> {
+        async move {
+            let permit = self.permit.acquire().await;
+            let peer = spawn_blocking(move || Peer::of_tcp_connection(addresses)).await;
+            drop(permit);
+            peer.map_or(PeerProcess::Unknown, Peer::into_process)
+        }
+        .boxed()
+    }
+}
+
+/// The credentials of a process at the other end of a TCP connection, before it has sent any.
+pub(super) fn credentials_of(peer: &PeerProcess) -> Credentials<'_> {
+    let unknown = Credentials::unknown();
+    let (uid, origin) = match peer {
+        PeerProcess::External { uid } => (*uid, ProcessOrigin::External),
+        PeerProcess::Run(run) => (unknown.uid, ProcessOrigin::Run(run)),
+        PeerProcess::Unknown => (unknown.uid, ProcessOrigin::Unknown),
+    };
+    Credentials { uid, origin, ..unknown }
+}
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -48,6 +87,15 @@ impl Peer {
             Ancestry::External | Ancestry::Unknown => None,
         };
         Peer { uid, pid: None, ancestry, run }
+    }
+
+    /// The process as the HTTP API knows it.
+    pub(super) fn into_process(self) -> PeerProcess {
+        match (self.ancestry, self.run) {
+            (Ancestry::External, _) => PeerProcess::External { uid: self.uid },
+            (_, Some(run)) => PeerProcess::Run(run),
+            (Ancestry::Descendant(_) | Ancestry::Unknown, None) => PeerProcess::Unknown,
+        }
     }
 
     /// The credentials of the process before it has sent any.

@@ -260,8 +260,13 @@ async fn respond(
 ) -> io::Result<()> {
     let (sender, mut receiver) = mpsc::channel(PENDING_PROGRESS_MAX);
     let progress = ProgressSink::new(move |progress| drop(sender.try_send(progress)));
-    let mut call =
-        handle.call(Call { request: frame.request, key: frame.key, tool: frame.tool, progress });
+    let mut call = handle.call(Call {
+        request: frame.request,
+        key: frame.key,
+        version: None,
+        tool: frame.tool,
+        progress,
+    });
     let mut sent = Ok(());
     let reply = loop {
         select! {

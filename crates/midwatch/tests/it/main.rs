@@ -7,6 +7,8 @@ mod approvals;
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
+mod bridge;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod compat;

@@ -8,6 +8,8 @@
 //! | `/mcp` over HTTP, always with a token | the assistant of its person, a runner; an agent or observer as itself; never an operator |
 //! | the page of an approval, always with a token | the person of the token, with its role; never an agent or a run |
 //! | `/metrics` over HTTP, always with a token | the holder of the token; never an agent, an assistant or a run |
+//! | `/api/v1` over HTTP, always with a token | the holder of the token; a person's own token counts only from a process that no run started |
+//! | a page of the dashboard, with the session of a device | the person who signed in, with at most the role of the device |
 //! | an MCP client on any of these | the assistant of that person or user, a runner |
 
 use std::sync::Arc;
@@ -30,6 +32,8 @@ use crate::config::Config;
 const PAGE: &str = "approval.page";
 /// The name under which a refused reader of the metrics is recorded.
 const METRICS: &str = "metrics";
+/// The name under which a refused client of the HTTP API is recorded.
+const API: &str = "http.api";
 /// The name under which a refused MCP client is recorded.
 const MCP: &str = "mcp";
 /// How long the store may take to say who wants to stop something.
@@ -127,16 +131,13 @@ impl Authenticator {
         &self,
         credentials: Credentials<'_>,
     ) -> Result<Actor, Error> {
-        let actor = self.authenticate(credentials).await?;
-        if actor.role != Role::Runner {
-            return Ok(actor);
-        }
-        let what = format!("this page is for people, and `{}` is an agent or a run", actor.name());
-        let refusal = Error::new(Code::HumanNeeded, what)
-            .hint("use a token of your own; `midwatch approval list` shows the same in a terminal");
-        let call = AuditedCall { by: &actor, call: Some(PAGE), subject: None };
-        self.audit.record_refusal(call, &refusal).await;
-        Err(refusal)
+        self.authenticate_no_runner(credentials, PAGE, |name| {
+            let what = format!("this page is for people, and `{name}` is an agent or a run");
+            Error::new(Code::HumanNeeded, what).hint(
+                "use a token of your own; `midwatch approval list` shows the same in a terminal",
+            )
+        })
+        .await
     }
 
     /// Authenticates a reader of the metrics, which are about all agents. An agent, an assistant or a process of a run is
@@ -145,15 +146,42 @@ impl Authenticator {
         &self,
         credentials: Credentials<'_>,
     ) -> Result<Actor, Error> {
+        self.authenticate_no_runner(credentials, METRICS, |name| {
+            let what = format!("`{name}` may not read the metrics of the installation");
+            Error::new(Code::RoleTooLow, what).hint(
+                "use the token of an observer: `midwatch token create --role observer --name NAME`",
+            )
+        })
+        .await
+    }
+
+    /// Authenticates a client of the HTTP API that sends the token of a person. A process of a run is refused: the token does
+    /// not belong to it, whoever gave it one.
+    pub(crate) async fn authenticate_api_client(
+        &self,
+        credentials: Credentials<'_>,
+    ) -> Result<Actor, Error> {
+        self.authenticate_no_runner(credentials, API, |name| {
+            let what = format!("this token is a person's, and `{name}` sent it");
+            Error::new(Code::HumanNeeded, what)
+                .hint("an agent has a token of its own: `midwatch token create --role runner`")
+        })
+        .await
+    }
+
+    /// Refuses runners and records the refusal under the name of a call. `refusal` gets the name of the runner.
+    async fn authenticate_no_runner(
+        &self,
+        credentials: Credentials<'_>,
+        call: &'static str,
+        refusal: impl FnOnce(&str) -> Error,
+    ) -> Result<Actor, Error> {
         let actor = self.authenticate(credentials).await?;
         if actor.role != Role::Runner {
             return Ok(actor);
         }
-        let what = format!("`{}` may not read the metrics of the installation", actor.name());
-        let refusal = Error::new(Code::RoleTooLow, what).hint(
-            "use the token of an observer: `midwatch token create --role observer --name NAME`",
-        );
-        let call = AuditedCall { by: &actor, call: Some(METRICS), subject: None };
+        let refusal = refusal(actor.name());
+        let call = AuditedCall { by: &actor, call: Some(call), subject: None };
         self.audit.record_refusal(call, &refusal).await;
         Err(refusal)
     }
@@ -215,7 +243,7 @@ impl Authenticator {
     }
 
     /// The local user is maintainer until a maintainer has a token, because someone must create the first one.
-    async fn local_role(&self) -> Result<Role, Error> {
+    pub(crate) async fn local_role(&self) -> Result<Role, Error> {
         match self.config.active().trust.local_role {
             lower if lower < Role::Maintainer && has_maintainer(&*self.store).await? => Ok(lower),
             _ => Ok(Role::Maintainer),

@@ -6,6 +6,7 @@ pub(crate) mod audit;
 pub(crate) mod authenticate;
 pub(crate) mod authority;
 pub(crate) mod budgets;
+pub(crate) mod devices;
 pub(crate) mod policy;
 pub(crate) mod references;
 pub(crate) mod schedule_action;

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use api::{Code, Error, Reference, Referent, Request, nearest};
 use kernel::agent::AgentName;
 use kernel::approval::Approval;
+use kernel::device::Device;
 use kernel::run::Run;
 use kernel::schedule::Schedule;
 use kernel::token::Token;
-use kernel::{Actor, ApprovalId, Noun, RunId, ScheduleId, TokenId};
+use kernel::{Actor, ApprovalId, DeviceId, Noun, RunId, ScheduleId, TokenId};
 use store::{Item, Store};
 
 use crate::authorize::scope::{Scope, read_capability};
@@ -194,6 +195,7 @@ fn is_id(to: Referent, text: &str) -> bool {
         Noun::Run => text.parse::<RunId>().is_ok(),
         Noun::Approval => text.parse::<ApprovalId>().is_ok(),
         Noun::Token => text.parse::<TokenId>().is_ok(),
+        Noun::Device => text.parse::<DeviceId>().is_ok(),
         // The handler looks for it.
         Noun::Agent => true,
         _ => text.parse::<ScheduleId>().is_ok(),
@@ -206,6 +208,7 @@ fn noun_of(to: Referent, text: &str) -> Noun {
         Referent::Run => Noun::Run,
         Referent::Approval => Noun::Approval,
         Referent::Token => Noun::Token,
+        Referent::Device => Noun::Device,
         Referent::Agent => Noun::Agent,
         Referent::Object if text.starts_with("run_") => Noun::Run,
         Referent::Object => Noun::Schedule,
@@ -223,6 +226,7 @@ fn id_begin(noun: Noun) -> &'static str {
         Noun::Run => "run",
         Noun::Approval => "apr",
         Noun::Token => "tok",
+        Noun::Device => "dev",
         _ => "sch",
     }
 }
@@ -249,6 +253,7 @@ fn visible_match(
         Noun::Token => decode_item::<Token>(item)?
             .filter(|_| owner.is_none())
             .map(|token| token.actor().map(|_| token.name.to_string())),
+        Noun::Device => decode_item::<Device>(item)?.filter(|_| owner.is_none()).map(|_| None),
         _ => decode_item::<Schedule>(item)?
             .filter(|schedule| is_visible(schedule.definition.action.agent()))
             .map(|schedule| Some(schedule.definition.name.to_string())),

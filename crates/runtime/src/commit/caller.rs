@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::ProgressSink;
+use api::{Code, Error, ProgressSink};
 use kernel::Actor;
 
 use crate::commit::idempotency::IdempotencyKey;
@@ -12,13 +12,32 @@ use crate::commit::idempotency::IdempotencyKey;
 pub struct Caller {
     pub(crate) actor: Actor,
     pub(crate) key: Option<IdempotencyKey>,
+    /// The version of the edited object that the caller has read.
+    pub(crate) version: Option<u64>,
     pub(crate) progress: ProgressSink,
     is_replayed: AtomicBool,
 }
 
 impl Caller {
     pub(crate) fn new(actor: Actor, key: Option<IdempotencyKey>, progress: ProgressSink) -> Caller {
-        Caller { actor, key, progress, is_replayed: AtomicBool::new(false) }
+        Caller { actor, key, version: None, progress, is_replayed: AtomicBool::new(false) }
+    }
+
+    /// A caller whose edit is about this version only.
+    pub(crate) fn expecting(self, version: Option<u64>) -> Caller {
+        Caller { version, ..self }
+    }
+
+    /// Refuses an edit of another version than the caller has read. Part of the decision, so that the commit depends on it.
+    pub(crate) fn check_version(&self, present: u64) -> Result<(), Error> {
+        match self.version {
+            Some(version) if version != present => {
+                let what =
+                    format!("the object has version {present}, and the edit is about {version}");
+                Err(Error::new(Code::Stale, what).hint("read the object again, and edit that"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the response is that of an earlier request with the same key.

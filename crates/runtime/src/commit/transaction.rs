@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use api::{ApiRequest, Code, Error, Response};
 use kernel::budget::Limits;
+use kernel::device::Device;
 use kernel::installation::Event as InstallationEvent;
 use kernel::token::Token;
-use kernel::{Actor, Event, EventBody, Noun, NounState, Timestamp, TokenId};
+use kernel::{Actor, DeviceId, Event, EventBody, Noun, NounState, Timestamp, TokenId};
 use ledger::Hash;
 use metrics::Registry;
 use store::{Commit, Delta, Outcome, Store, StoredResponse};
@@ -45,6 +46,8 @@ pub(crate) struct Transaction<'a> {
     pub actor: &'a Actor,
     /// The token that authenticated the request. If it is revoked before the commit, nothing is committed.
     pub token: Option<&'a TokenId>,
+    /// The device through which the request came. If it has ended before the commit, nothing is committed.
+    pub device: Option<&'a DeviceId>,
     pub key: Option<&'a IdempotencyKey>,
     /// Do everything except the commit, and store no response.
     pub is_dry_run: bool,
@@ -57,14 +60,24 @@ impl<'a> Transaction<'a> {
     pub(crate) fn by(actor: &'a Actor) -> Transaction<'a> {
         let (rows, reads) = (Vec::new(), Vec::new());
         let (is_dry_run, is_request) = (false, false);
-        Transaction { rows, reads, actor, token: None, key: None, is_dry_run, is_request }
+        Transaction {
+            rows,
+            reads,
+            actor,
+            token: None,
+            device: None,
+            key: None,
+            is_dry_run,
+            is_request,
+        }
     }
 
     /// A change that a request makes.
     pub(crate) fn of(caller: &'a Caller) -> Transaction<'a> {
         let Caller { actor, key, .. } = caller;
-        let (token, key) = (actor.token.as_ref(), key.as_ref());
-        Transaction { token, key, is_request: true, ..Transaction::by(actor) }
+        let (token, device) = (actor.token.as_ref(), actor.device.as_deref());
+        let key = key.as_ref();
+        Transaction { token, device, key, is_request: true, ..Transaction::by(actor) }
     }
 }
 
@@ -242,13 +255,14 @@ impl Transactions {
         decide: &mut Decide<'_>,
         respond: &Respond<'_>,
     ) -> Result<Executed, Error> {
-        let Transaction { mut rows, reads, actor, token, key, is_dry_run, is_request } =
+        let Transaction { mut rows, reads, actor, token, device, key, is_dry_run, is_request } =
             transaction;
         let growth_of = match is_request {
             true => self.growth_of(actor).await?,
             false => None,
         };
         rows.extend(token.map(row_key::<Token>));
+        rows.extend(device.map(row_key::<Device>));
         let key = key.filter(|_| !is_dry_run);
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
         // A dry run has no commit that would detect a stale row.
@@ -269,7 +283,9 @@ impl Transactions {
                 true => self.time.monotonic_now().latest,
                 false => self.time.now(),
             };
-            let decided = check_token(token, &before).and_then(|()| decide(&before, now));
+            let decided = check_token(token, &before)
+                .and_then(|()| check_device(device, &before, now))
+                .and_then(|()| decide(&before, now));
             let mut events = match decided {
                 // Only a write would show that a cached row is stale.
                 Ok(events) if events.is_empty() && may_be_stale => continue,
@@ -499,6 +515,13 @@ fn commit_of<'a>(
 fn check_token(token: Option<&TokenId>, rows: &Rows) -> Result<(), Error> {
     let Some(id) = token else { return Ok(()) };
     let is_valid = rows.get::<Token>(id).is_some_and(|token| token.revoked.is_none());
+    if is_valid { Ok(()) } else { Err(invalid_token()) }
+}
+
+/// Fails if the device through which the request came has ended since.
+fn check_device(device: Option<&DeviceId>, rows: &Rows, now: Timestamp) -> Result<(), Error> {
+    let Some(id) = device else { return Ok(()) };
+    let is_valid = rows.get::<Device>(id).is_some_and(|device| device.is_valid(now));
     if is_valid { Ok(()) } else { Err(invalid_token()) }
 }
 

@@ -90,7 +90,7 @@ impl LocalHandle {
         engine.references.complete(actor, &mut request).await?;
         let agents = References::agents_named_by(&mut request);
         let request = self.authorize(request).await?;
-        let caller = Caller::new(actor.clone(), key, call.progress);
+        let caller = Caller::new(actor.clone(), key, call.progress).expecting(call.version);
         let response = match request.serve(engine, &caller).await {
             Ok(response) => response,
             Err(error) => return Err(engine.references.suggest_agent(actor, &agents, error).await),

@@ -38,6 +38,7 @@ use crate::authorize::audit::Audit;
 use crate::authorize::authenticate::{Authenticator, Credentials};
 use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
+use crate::authorize::devices::{DeviceUse, Devices, SignIn, SignedIn};
 use crate::authorize::policy::Policy;
 use crate::authorize::references::References;
 use crate::authorize::scope::Scope;
@@ -99,6 +100,7 @@ pub struct Parts {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) devices: Arc<Devices>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) references: References,
     pub(crate) scope: Arc<Scope>,
@@ -160,6 +162,25 @@ impl Engine {
         self.authenticator.authenticate_person(credentials).await
     }
 
+    /// The client of the HTTP API with the token of a person. A process of a run is refused.
+    pub async fn authenticate_api_client(
+        &self,
+        credentials: Credentials<'_>,
+    ) -> Result<Actor, Error> {
+        self.authenticator.authenticate_api_client(credentials).await
+    }
+
+    /// Number of entries in the ledger.
+    pub async fn ledger_size(&self) -> Result<u64, Error> {
+        Ok(self.store.head().await.map_err(errors::store)?.size())
+    }
+
+    /// Fails if the ledger cannot be read, or nothing may be written to it.
+    pub async fn check_ready(&self) -> Result<(), Error> {
+        self.write_guard.check()?;
+        self.ledger_size().await.map(drop)
+    }
+
     /// The caller of a network request, by its token alone: an assistant, unless the token is an agent's or observer's own.
     pub async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
         self.authenticator.authenticate_token(token).await
@@ -171,6 +192,20 @@ impl Engine {
         credentials: Credentials<'_>,
     ) -> Result<Actor, Error> {
         self.authenticator.authenticate_metrics_reader(credentials).await
+    }
+
+    /// Signs a browser in by the code of a link. Returns its session secret.
+    pub async fn sign_in(&self, sign_in: SignIn) -> Result<Secret, Error> {
+        self.devices.sign_in(sign_in).await
+    }
+
+    /// The person behind the session secret of a browser.
+    pub async fn authenticate_device(
+        &self,
+        session: &Secret,
+        usage: DeviceUse,
+    ) -> Result<SignedIn, Error> {
+        self.devices.authenticate(session, usage).await
     }
 
     /// A person looks at the installation, which keeps the lease from expiring. Whoever is no operator, such as a run, an

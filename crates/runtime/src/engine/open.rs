@@ -22,6 +22,7 @@ use crate::authorize::audit::{Audit, Refusals};
 use crate::authorize::authenticate::Authenticator;
 use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
+use crate::authorize::devices::Devices;
 use crate::authorize::policy::Policy;
 use crate::authorize::references::References;
 use crate::authorize::scope::Scope;
@@ -201,7 +202,11 @@ fn build(components: Components, base: Base) -> Parts {
         installation: installation.clone(),
         exporting: tokio::sync::Mutex::new(FinishedMonths::none()),
     });
-    let feed = Arc::new(Feed { store: store.clone(), transactions: transactions.clone() });
+    let feed = Arc::new(Feed {
+        instance: installation.instance.clone(),
+        store: store.clone(),
+        transactions: transactions.clone(),
+    });
     let tools = Arc::new(ToolCatalog { sealing: sealing.clone(), tools });
     let tokens = Arc::new(Tokens { store: store.clone() });
     let audit = Arc::new(Audit {
@@ -215,6 +220,15 @@ fn build(components: Components, base: Base) -> Parts {
         transactions: transactions.clone(),
         tokens: tokens.clone(),
         audit: audit.clone(),
+    });
+    let devices = Arc::new(Devices {
+        store: store.clone(),
+        time: time.clone(),
+        transactions: transactions.clone(),
+        authenticator: authenticator.clone(),
+        audit: audit.clone(),
+        links: Mutex::default(),
+        used: Mutex::default(),
     });
     let policy = Arc::new(Policy {
         time: time.clone(),
@@ -354,6 +368,7 @@ fn build(components: Components, base: Base) -> Parts {
         tokens,
         audit,
         authenticator,
+        devices,
         policy,
         references,
         scope,

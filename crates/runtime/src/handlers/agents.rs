@@ -13,7 +13,8 @@ use kernel::{EventBody, Noun};
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::ids::agent_name;
-use crate::commit::rows::row_key;
+use crate::commit::rows::{Rows, row_key};
+use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 use crate::errors::{self, ToError};
 use crate::pages::{self, Order, PageRequest};
@@ -106,7 +107,8 @@ impl Serve<AgentShow> for Engine {
         let row = self.store.load(Noun::Agent.name(), name.as_str()).await;
         let row = codec::decode_row(Noun::Agent, row.map_err(errors::store)?)?;
         let unknown = || errors::refused(Refusal::Unknown(name));
-        Ok(AgentShown { agent: wire(row.get().ok_or_else(unknown)?) })
+        let agent = row.get().ok_or_else(unknown)?;
+        Ok(AgentShown { agent: wire((agent, row.version)) })
     }
 }
 
@@ -127,7 +129,8 @@ impl Serve<AgentList> for Engine {
             cursor: list.cursor,
         };
         let (agents, cursor) = pages::page::<AgentName, _>(&*self.store, page, |item| {
-            Ok(codec::decode_item(item)?.as_ref().map(wire))
+            let agent = codec::decode_item(item)?;
+            Ok(agent.as_ref().map(|agent| wire((agent, item.version))))
         })
         .await?;
         Ok(Agents { agents, cursor })
@@ -170,14 +173,22 @@ impl Engine {
         caller: &Caller,
         name: &AgentName,
         command: Command,
-        respond: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<R::Response, Error> + Sync,
+        respond: impl Fn(Option<Stored<'_>>, Option<Stored<'_>>) -> Result<R::Response, Error> + Sync,
     ) -> Result<R::Response, Error> {
-        let decide = |agent: Option<&Agent>, now| {
+        let transaction =
+            Transaction { rows: vec![row_key::<Agent>(name)], ..Transaction::of(caller) };
+        let decide = |rows: &Rows, now| -> Result<Vec<EventBody>, Error> {
+            if let Some((_, version)) = stored(rows, name) {
+                caller.check_version(version)?;
+            }
+            let agent = rows.get::<Agent>(name);
             let event = agent::decide(name, agent, now, &caller.actor, command.clone());
             let event = event.map_err(errors::refused)?;
-            Ok(event.map(|event| EventBody::Agent(name.clone(), event)))
+            Ok(event.map(|event| EventBody::Agent(name.clone(), event)).into_iter().collect())
         };
-        self.transactions.change::<R, Agent>(caller, name, decide, respond).await
+        let respond =
+            |before: &Rows, after: &Rows| respond(stored(before, name), stored(after, name));
+        self.transactions.respond::<R>(caller, transaction, decide, respond).await
     }
 }
 
@@ -259,11 +270,19 @@ fn available_backend(name: &str) -> Result<BackendKind, Error> {
 }
 
 /// The agent of a command that the kernel has accepted.
-fn existing(agent: Option<&Agent>) -> Result<&Agent, Error> {
+fn existing(agent: Option<Stored<'_>>) -> Result<Stored<'_>, Error> {
     agent.ok_or_else(|| errors::internal("the changed agent does not exist"))
 }
 
-fn wire(agent: &Agent) -> api::Agent {
+/// An agent and the version of its row.
+type Stored<'a> = (&'a Agent, u64);
+
+fn stored<'a>(rows: &'a Rows, name: &AgentName) -> Option<Stored<'a>> {
+    let row = rows.row(Noun::Agent, name.as_str())?;
+    Some((row.get()?, row.version))
+}
+
+fn wire((agent, version): Stored<'_>) -> api::Agent {
     let settings = agent.backend.settings();
     let Settings { url, model, remote_id, argv, cwd, env, prompt_as, .. } = settings;
     let Settings { time_limit_seconds, script, api, sending, allow_private, .. } = settings;
@@ -295,5 +314,6 @@ fn wire(agent: &Agent) -> api::Agent {
         settings,
         registered_at: rfc3339(agent.registered_at),
         changed_at: rfc3339(agent.changed_at),
+        version,
     }
 }

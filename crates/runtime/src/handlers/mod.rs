@@ -8,6 +8,7 @@ pub(crate) mod budgets;
 pub(crate) mod cleanup;
 pub(crate) mod config;
 pub(crate) mod daemon;
+pub(crate) mod devices;
 pub(crate) mod events;
 pub(crate) mod ledger;
 mod names;

@@ -78,7 +78,13 @@ impl Exports {
         request: LedgerExport,
         progress: &ProgressSink,
     ) -> Result<Exported, Error> {
-        let dir = request.dir.map_or_else(|| self.default_directory(), PathBuf::from);
+        let named = request.dir.map(PathBuf::from);
+        if let Some(dir) = named.as_ref().filter(|dir| dir.is_relative()) {
+            let what = format!("`{}` is no absolute path", dir.display());
+            return Err(Error::new(Code::InvalidInput, what)
+                .hint("the daemon has a working directory of its own; write the whole path"));
+        }
+        let dir = named.unwrap_or_else(|| self.default_directory());
         let _one_at_a_time = self.exporting.lock().await;
         let (exported, _) =
             self.export_to(dir, MonthSelection::All, FinishedMonths::none(), progress).await?;

@@ -16,7 +16,7 @@ use store::{PAGE_ENTRIES_MAX, Page, Store};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::commit::codec;
-use crate::commit::ids::run_id;
+use crate::commit::ids::{run_id, schedule_id};
 use crate::commit::transaction::Transactions;
 use crate::errors::{self, internal};
 use crate::ledger::attempts;
@@ -32,13 +32,23 @@ const ENTRIES_SEARCHED_MAX: u64 = 100_000;
 
 #[derive(Debug)]
 pub(crate) struct Feed {
+    /// The id of the installation whose ledger it is.
+    pub(crate) instance: String,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) transactions: Arc<Transactions>,
 }
 
 impl Feed {
     pub(crate) async fn tail(&self, request: LedgerTail) -> Result<Events, Error> {
-        let LedgerTail { after, limit, wait_ms } = request;
+        let LedgerTail { after, limit, wait_ms, kind, schedule, run, log } = request;
+        let (log, instance) = (log.as_deref(), self.instance.clone());
+        if log.is_some_and(|log| log != self.instance) {
+            let what = "the position belongs to the ledger of another installation";
+            return Err(Error::new(Code::OtherLedger, what).hint("start anew, without `after`"));
+        }
+        if let Some(filter) = EventFilter::parse(kind, schedule, run)? {
+            return self.filtered(filter, after, page_size(limit)?, wait_ms).await;
+        }
         let (page, after) = self.page(after, page_size(limit)?, wait_ms).await?;
         let mut events = Vec::with_capacity(page.len());
         let mut bytes = 0;
@@ -50,7 +60,64 @@ impl Feed {
             }
         }
         let cursor = events.last().map_or(after, |event| event.seq);
-        Ok(Events { events, cursor })
+        Ok(Events { events, cursor, log: instance })
+    }
+
+    /// The entries after a position that pass a filter. Waits if none does. The cursor is behind the last entry that was
+    /// looked at.
+    async fn filtered(
+        &self,
+        filter: EventFilter,
+        after: Option<u64>,
+        limit: usize,
+        wait_ms: u32,
+    ) -> Result<Events, Error> {
+        let store = &*self.store;
+        let until = Instant::now() + Duration::from_millis(wait_ms.min(WAIT_MS_MAX).into());
+        let size = store.head().await.map_err(errors::store)?.size();
+        let first = after.unwrap_or(size.saturating_sub(limit as u64));
+        let (mut cursor, mut events, mut bytes) = (first, Vec::new(), 0);
+        'search: loop {
+            let page = store.entries(cursor, PAGE_ENTRIES_MAX).await.map_err(errors::store)?;
+            for fields in page.iter() {
+                cursor = fields.seq;
+                if self.passes(&filter, &fields).await? {
+                    events.push(wire(&fields)?);
+                    bytes += fields.facts.len() + fields.private.content_bytes();
+                }
+                let is_full = limit <= events.len() || LIST_BYTES_MAX <= bytes;
+                if is_full || ENTRIES_SEARCHED_MAX <= cursor - first {
+                    break 'search;
+                }
+            }
+            let is_at_end = page.is_empty();
+            // A closed store does not grow, and its wait returns at once.
+            if is_at_end
+                && (!events.is_empty()
+                    || timeout_at(until, store.wait_for_entries_after(cursor)).await.is_err()
+                    || store.head().await.map_err(errors::store)?.size() <= cursor)
+            {
+                break;
+            }
+        }
+        Ok(Events { events, cursor, log: self.instance.clone() })
+    }
+
+    async fn passes(&self, filter: &EventFilter, fields: &EntryRef<'_>) -> Result<bool, Error> {
+        let EventFilter { kind, schedule, run } = filter;
+        if !kind.as_ref().is_none_or(|kind| kind.matches(fields.kind)) {
+            return Ok(false);
+        }
+        if !run.as_ref().is_none_or(|run| mentions(fields, run)) {
+            return Ok(false);
+        }
+        let Some(schedule) = schedule.as_ref().filter(|id| !mentions(fields, id)) else {
+            return Ok(true);
+        };
+        // Most entries about a run do not name its schedule.
+        let Ok(id) = fields.noun_id.parse::<RunId>() else { return Ok(false) };
+        let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
+        Ok(rows.get::<Run>(&id).is_some_and(|run| run.schedule.as_str() == schedule))
     }
 
     /// The entries after a position, or the last ones, and the position. Waits for one if none follows it.
@@ -202,6 +269,61 @@ impl Feed {
             }
         }
         Ok(low)
+    }
+}
+
+/// Which entries a reader wants.
+struct EventFilter {
+    kind: Option<KindPattern>,
+    /// The id of a schedule.
+    schedule: Option<String>,
+    /// The id of a run.
+    run: Option<String>,
+}
+
+impl EventFilter {
+    /// `None` if every entry is wanted.
+    fn parse(
+        kind: Option<String>,
+        schedule: Option<String>,
+        run: Option<String>,
+    ) -> Result<Option<EventFilter>, Error> {
+        let filter = EventFilter {
+            kind: kind.map(KindPattern::parse).transpose()?,
+            schedule: schedule
+                .map(|id| Ok::<_, Error>(schedule_id(&id)?.to_string()))
+                .transpose()?,
+            run: run.map(|id| Ok::<_, Error>(run_id(&id)?.to_string())).transpose()?,
+        };
+        let EventFilter { kind, schedule, run } = &filter;
+        Ok((kind.is_some() || schedule.is_some() || run.is_some()).then_some(filter))
+    }
+}
+
+/// A kind of entries, or the start of several with `*`.
+#[derive(Debug, PartialEq)]
+enum KindPattern {
+    Exact(String),
+    Prefix(String),
+}
+
+impl KindPattern {
+    fn parse(text: String) -> Result<KindPattern, Error> {
+        let prefix = text.strip_suffix('*').map(str::to_owned);
+        let pattern = prefix.map_or_else(|| KindPattern::Exact(text), KindPattern::Prefix);
+        let (KindPattern::Exact(rest) | KindPattern::Prefix(rest)) = &pattern;
+        match rest.chars().all(|c| c.is_ascii_lowercase() || c == '.' || c == '_') {
+            true => Ok(pattern),
+            false => Err(Error::new(Code::InvalidInput, "this is no kind of events")
+                .hint("write it as `run.started`, or `run.*` for all that begin so")),
+        }
+    }
+
+    fn matches(&self, kind: &str) -> bool {
+        match self {
+            KindPattern::Exact(exact) => kind == exact,
+            KindPattern::Prefix(prefix) => kind.starts_with(prefix),
+        }
     }
 }
 

@@ -137,7 +137,7 @@ async fn a_refused_decision_is_recorded() {
 }
 
 fn call(request: Request) -> Call {
-    Call { request, key: None, tool: None, progress: Default::default() }
+    Call { request, key: None, version: None, tool: None, progress: Default::default() }
 }
 
 /// A hundred schedules with a hundred undecided slots each after three days.

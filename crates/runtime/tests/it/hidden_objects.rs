@@ -3,13 +3,14 @@
 use api::{
     Action, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, AgentTest, ApprovalDecide,
     ApprovalList, ApprovalShow, BudgetList, Call, Cleanup, Code, ConfigReload, ConfigShow,
-    DaemonStop, EventPublish, EventTrigger, Freeze, Handle, HealthShow, LeaseRenew,
-    LedgerCheckpoint, LedgerExport, LedgerRebuild, LedgerTail, NoticeList, NoticeTest,
-    PolicyDecide, PolicyExplain, PolicyList, PolicyReplay, Request, RunCancel, RunEvents, RunList,
-    RunRead, RunRetry, RunSettle, RunShow, RunWatch, ScheduleAdd, ScheduleAddAll, ScheduleBackfill,
-    ScheduleBackfillEnd, ScheduleEdit, ScheduleFire, ScheduleList, SchedulePause, ScheduleRemove,
-    ScheduleResume, ScheduleShow, SetupCheck, StatusSeen, StatusShow, Thaw, TimelineShow,
-    TokenCreate, TokenList, TokenRevoke, ToolList, WaitForChanges, When, Why,
+    DaemonStop, DeviceLink, DeviceList, DeviceRevoke, EventPublish, EventTrigger, Freeze, Handle,
+    HealthShow, LeaseRenew, LedgerCheckpoint, LedgerExport, LedgerRebuild, LedgerTail, NoticeList,
+    NoticeTest, PolicyDecide, PolicyExplain, PolicyList, PolicyReplay, Request, RunCancel,
+    RunEvents, RunList, RunRead, RunRetry, RunSettle, RunShow, RunWatch, ScheduleAdd,
+    ScheduleAddAll, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire,
+    ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow, ScheduleSlots,
+    SetupCheck, StatusSeen, StatusShow, Thaw, TimelineShow, TokenCreate, TokenList, TokenRevoke,
+    ToolList, WaitForChanges, When, Why,
 };
 use kernel::{Actor, Role};
 use serde_json::{Value, json};
@@ -26,6 +27,7 @@ enum Kind {
     Run,
     Approval,
     Token,
+    Device,
     Event,
 }
 
@@ -36,6 +38,7 @@ struct Ids {
     runs: Vec<String>,
     approvals: Vec<String>,
     tokens: Vec<String>,
+    devices: Vec<String>,
     events: Vec<String>,
 }
 
@@ -47,6 +50,7 @@ impl Ids {
             Kind::Run => &self.runs,
             Kind::Approval => &self.approvals,
             Kind::Token => &self.tokens,
+            Kind::Device => &self.devices,
             Kind::Event => &self.events,
         }
     }
@@ -75,7 +79,7 @@ impl Field<'_> {
 /// it is here.
 fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
     use Field::{Optional, Required};
-    use Kind::{Agent, Approval, Event, Run, Schedule, Token};
+    use Kind::{Agent, Approval, Device, Event, Run, Schedule, Token};
     match request {
         Request::HealthShow(HealthShow {})
         | Request::StatusShow(StatusShow {})
@@ -96,7 +100,6 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
         | Request::LeaseRenew(LeaseRenew { note: _ })
         | Request::DaemonStop(DaemonStop { now: _, wait: _ })
         | Request::LedgerExport(LedgerExport { dir: _ })
-        | Request::LedgerTail(LedgerTail { after: _, limit: _, wait_ms: _ })
         | Request::TimelineShow(TimelineShow {
             after: _,
             since: _,
@@ -141,6 +144,7 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
             vec![(Agent, Optional(agent)), (Schedule, Optional(cursor))]
         }
         Request::ScheduleShow(ScheduleShow { id })
+        | Request::ScheduleSlots(ScheduleSlots { id, limit: _ })
         | Request::SchedulePause(SchedulePause { id, note: _ })
         | Request::ScheduleResume(ScheduleResume { id })
         | Request::ScheduleRemove(ScheduleRemove { id })
@@ -161,6 +165,15 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
         Request::RunList(RunList { agent, schedule, state: _, limit: _, cursor }) => {
             vec![(Agent, Optional(agent)), (Schedule, Optional(schedule)), (Run, Optional(cursor))]
         }
+        Request::LedgerTail(LedgerTail {
+            after: _,
+            limit: _,
+            wait_ms: _,
+            kind: _,
+            schedule,
+            run,
+            log: _,
+        }) => vec![(Schedule, Optional(schedule)), (Run, Optional(run))],
         Request::RunShow(RunShow { id })
         | Request::RunRead(RunRead { id, from: _ })
         | Request::RunWatch(RunWatch { id, seen: _, wait_ms: _ })
@@ -195,6 +208,10 @@ fn named_objects(request: &mut Request) -> Vec<(Kind, Field<'_>)> {
 
         Request::TokenList(TokenList { limit: _, cursor }) => vec![(Token, Optional(cursor))],
         Request::TokenRevoke(TokenRevoke { id, note: _ }) => vec![(Token, Required(id))],
+
+        Request::DeviceLink(DeviceLink { at_terminal: _ }) => Vec::new(),
+        Request::DeviceList(DeviceList { limit: _, cursor }) => vec![(Device, Optional(cursor))],
+        Request::DeviceRevoke(DeviceRevoke { id }) => vec![(Device, Required(id))],
 
         Request::WaitForChanges(WaitForChanges { after: _, about, any: _, wait_ms: _ }) => {
             let kind = |id: &str| if id.starts_with("run_") { Run } else { Schedule };
@@ -275,7 +292,7 @@ fn unknown(id: &str) -> String {
 /// Everything that the caller learns, with the id that it asked for left out.
 async fn response(world: &World, actor: &Actor, request: &Request, id: &str) -> String {
     let request = request.clone();
-    let call = Call { request, key: None, tool: None, progress: Default::default() };
+    let call = Call { request, key: None, version: None, tool: None, progress: Default::default() };
     let response = match world.engine.handle(actor.clone()).call(call).await {
         Ok(response) => serde_json::to_string(&response).unwrap(),
         Err(error) => format!("{:?}: {} ({:?})", error.code, error.message, error.hint),
@@ -350,6 +367,8 @@ async fn check_all(world: &World, watched: &str) {
         runs: vec![eve.run.clone(), running, done],
         approvals: vec![eve.approval.clone()],
         tokens: vec![token],
+        // An agent is refused before any is looked for.
+        devices: vec!["dev_00064b4b6d9a4000000000000000000d".to_owned()],
         events: vec!["e1".to_owned()],
     };
     let person = |name: &str, role| Actor::token_holder(name.parse().unwrap(), role);
@@ -369,7 +388,7 @@ async fn check_all(world: &World, watched: &str) {
                     Kind::Agent => field.set("ada"),
                     Kind::Schedule => field.set(&own),
                     Kind::Run => field.set(&ada_run),
-                    Kind::Approval | Kind::Token | Kind::Event => {}
+                    Kind::Approval | Kind::Token | Kind::Device | Kind::Event => {}
                 }
             }
             let kinds: Vec<Kind> = named_objects(&mut request).iter().map(|it| it.0).collect();

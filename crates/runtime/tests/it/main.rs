@@ -17,6 +17,8 @@ mod clock_ahead;
 #[cfg(test)]
 mod clock_changes;
 #[cfg(test)]
+mod devices;
+#[cfg(test)]
 mod hidden_objects;
 #[cfg(test)]
 mod lists;

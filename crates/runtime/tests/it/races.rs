@@ -148,7 +148,7 @@ async fn check_order(world: &World) -> (usize, usize) {
     let (mut after, mut is_frozen, mut freezes) = (Some(0), false, 0);
     let mut consumed = HashSet::new();
     loop {
-        let tail = LedgerTail { after, limit: Some(1_000), wait_ms: 0 };
+        let tail = LedgerTail { after, limit: Some(1_000), ..LedgerTail::default() };
         let events = world.send(tail).await.unwrap().events;
         let Some(last) = events.last() else { break };
         after = Some(last.seq);

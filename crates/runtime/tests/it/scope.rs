@@ -59,6 +59,7 @@ pub(crate) fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expecte
         ("schedule.edit", json!({ "id": eve.schedule, "tier": 0 }), Hidden, ROLE),
         ("schedule.list", json!({}), Answered, Answered),
         ("schedule.show", schedule(), Hidden, Answered),
+        ("schedule.slots", schedule(), Hidden, Answered),
         ("schedule.pause", schedule(), Hidden, ROLE),
         ("schedule.resume", schedule(), Hidden, ROLE),
         ("schedule.remove", schedule(), Hidden, ROLE),
@@ -95,6 +96,9 @@ pub(crate) fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expecte
         ("token.create", token, ROLE, ROLE),
         ("token.list", json!({}), ROLE, ROLE),
         ("token.revoke", json!({ "id": "tok_00064b4b6d9a4000000000000000000a" }), ROLE, ROLE),
+        ("device.link", json!({}), ROLE, ROLE),
+        ("device.list", json!({}), ROLE, Answered),
+        ("device.revoke", json!({ "id": "dev_00064b4b6d9a4000000000000000000d" }), ROLE, ROLE),
         ("ledger.tail", json!({}), ROLE, Answered),
         ("timeline", json!({}), ROLE, Answered),
         ("news", json!({ "about": [eve.schedule] }), Hidden, Answered),
@@ -123,7 +127,7 @@ pub(crate) async fn others(world: &World) -> Others {
 /// The outcome of a request, and everything in the response.
 async fn outcome(world: &World, actor: &Actor, name: &str, with: &Value) -> (Expected, String) {
     let request: Request = serde_json::from_value(json!({ "call": name, "with": with })).unwrap();
-    let call = Call { request, key: None, tool: None, progress: Default::default() };
+    let call = Call { request, key: None, version: None, tool: None, progress: Default::default() };
     match world.engine.handle(actor.clone()).call(call).await {
         Ok(answer) => (Answered, serde_json::to_string(&answer).unwrap()),
         Err(error) if error.code == Code::NotFound => (Hidden, String::new()),

@@ -16,7 +16,7 @@ async fn send_by<R: ApiRequest>(
     request: R,
 ) -> Result<R::Response, Code> {
     let request = request.into_request();
-    let call = Call { request, key: None, tool: None, progress: Default::default() };
+    let call = Call { request, key: None, version: None, tool: None, progress: Default::default() };
     let answer = world.engine.handle(actor.clone()).call(call).await.map_err(|error| error.code)?;
     Ok(R::from_response(answer).unwrap())
 }

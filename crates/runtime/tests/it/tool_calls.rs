@@ -65,6 +65,7 @@ impl Tools for TestTools {
             let call = Call {
                 request,
                 key: Some(key.to_owned()),
+                version: None,
                 tool: Some(tool.to_owned()),
                 progress: Default::default(),
             };

@@ -33,15 +33,20 @@ impl Tools for Names {
 
 async fn called(world: &World, tool: &str, request: Request) -> Result<Response, Error> {
     let mia = Actor::token_holder("mia".parse().unwrap(), Role::Operator).into_assistant();
-    let call =
-        Call { request, key: None, tool: Some(tool.to_owned()), progress: Default::default() };
+    let call = Call {
+        request,
+        key: None,
+        version: None,
+        tool: Some(tool.to_owned()),
+        progress: Default::default(),
+    };
     world.engine.handle(mia).call(call).await
 }
 
 async fn called_with(world: &World, key: &str, request: Request) -> Result<Response, Error> {
     let mia = Actor::token_holder("mia".parse().unwrap(), Role::Operator).into_assistant();
     let (key, tool) = (Some(key.to_owned()), Some("pause".to_owned()));
-    let call = Call { request, key, tool, progress: Default::default() };
+    let call = Call { request, key, version: None, tool, progress: Default::default() };
     world.engine.handle(mia).call(call).await
 }
 

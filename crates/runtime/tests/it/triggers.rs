@@ -713,5 +713,5 @@ async fn an_agent_can_depend_on_its_own_schedules_only() {
 }
 
 fn call(request: Request) -> Call {
-    Call { request, key: None, tool: None, progress: Default::default() }
+    Call { request, key: None, version: None, tool: None, progress: Default::default() }
 }

@@ -122,6 +122,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> World {
+        World::with_pages_at(None).await
+    }
+
+    /// A world whose engine knows that a daemon serves pages.
+    pub(crate) async fn with_http() -> World {
+        World::with_pages_at(Some("http://127.0.0.1:7400".to_owned())).await
+    }
+
+    async fn with_pages_at(http_url: Option<String>) -> World {
         let data = tempfile::tempdir().unwrap();
         let (store, clock) = (
             Arc::new(Memory::new()),
@@ -133,6 +142,7 @@ impl World {
         let components = Components {
             backend: backend.clone(),
             tools: tools.clone(),
+            http_url,
             ..Components::new(store.clone(), clock.clone())
         };
         let engine = open(&data, components, (&policy, lease, limits)).await.unwrap();
@@ -204,7 +214,7 @@ impl World {
     }
 
     pub(crate) async fn events(&self) -> Vec<Event> {
-        let request = LedgerTail { after: Some(0), limit: Some(1_000), wait_ms: 0 };
+        let request = LedgerTail { after: Some(0), limit: Some(1_000), ..LedgerTail::default() };
         self.send(request).await.unwrap().events
     }
 

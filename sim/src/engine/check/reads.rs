@@ -26,7 +26,7 @@ impl Audit {
     async fn read_all(&self, handle: &dyn Handle, now_us: i64) -> Result<()> {
         send(handle, StatusShow {}).await?;
         send(handle, AgentList::default()).await?;
-        send(handle, LedgerTail { after: None, limit: Some(10), wait_ms: 0 }).await?;
+        send(handle, LedgerTail { limit: Some(10), ..LedgerTail::default() }).await?;
         send(handle, ScheduleList::default()).await?;
         let runs = RunList { limit: Some(RUNS_MAX), ..RunList::default() };
         for run in send(handle, runs).await?.runs {

@@ -193,7 +193,7 @@ impl Story<'_> {
 
     /// The position in the ledger, after which the next step looks.
     async fn position(&self) -> Result<u64, Error> {
-        let last = LedgerTail { after: None, limit: Some(1), wait_ms: 0 };
+        let last = LedgerTail { limit: Some(1), ..LedgerTail::default() };
         Ok(send(self.context, last).await?.cursor)
     }
 

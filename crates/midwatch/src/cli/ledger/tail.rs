@@ -41,7 +41,7 @@ fn event_number(text: &str) -> Result<u64, &'static str> {
 }
 
 pub(super) async fn run(context: &Context, tail: Tail) -> Result<(), Error> {
-    let request = LedgerTail { after: tail.cursor, limit: tail.limit, wait_ms: 0 };
+    let request = LedgerTail { after: tail.cursor, limit: tail.limit, ..LedgerTail::default() };
     if tail.follow {
         let mut feed = EventFeed { request, output: context.output, view: &context.view };
         return follow(context, &mut feed).await;
@@ -71,7 +71,7 @@ impl Feed for EventFeed<'_> {
         LedgerTail { wait_ms, ..self.request.clone() }
     }
 
-    fn take(&mut self, Events { events, cursor }: Events) -> ControlFlow<()> {
+    fn take(&mut self, Events { events, cursor, .. }: Events) -> ControlFlow<()> {
         for event in &events {
             if self.output.show_line(event, |event| render_event(event, self.view)).is_err() {
                 // Stdout is closed.

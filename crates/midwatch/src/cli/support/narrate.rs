@@ -27,12 +27,16 @@ struct AnnouncedRun {
 
 /// Prints what happens from now on, until stdout closes.
 pub(in crate::cli) async fn narrate(context: &Context) -> Result<(), Error> {
-    let last = LedgerTail { after: None, limit: Some(1), wait_ms: 0 };
+    let last = LedgerTail { limit: Some(1), ..LedgerTail::default() };
     let mut after = send(context, last).await?.cursor;
     let mut announced = Announced::default();
     loop {
-        let request =
-            LedgerTail { after: Some(after), limit: Some(LIST_ITEMS_MAX), wait_ms: WAIT_MS };
+        let request = LedgerTail {
+            after: Some(after),
+            limit: Some(LIST_ITEMS_MAX),
+            wait_ms: WAIT_MS,
+            ..LedgerTail::default()
+        };
         let page = send(context, request).await?;
         after = page.cursor;
         for event in page.events {

@@ -84,7 +84,13 @@ impl HttpDaemon {
     }
 
     /// Sends a request and leaves the response unread.
-    fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
+    pub(crate) fn open(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");

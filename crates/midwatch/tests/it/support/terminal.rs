@@ -56,6 +56,14 @@ impl Terminal {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Kills the daemon of a world that runs here with SIGKILL, as its lock names it.
+    pub(crate) fn kill_daemon(&mut self, world: &World) {
+        let lock = std::fs::read_to_string(world.data().join("lock")).unwrap();
+        let pid = rustix::process::Pid::from_raw(lock.trim().parse().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        self.wait();
+    }
+
     /// Waits until the command has ended and all that it has shown was read. Returns its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         let status = wait_for(|| self.child.try_wait().unwrap());

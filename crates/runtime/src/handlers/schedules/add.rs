@@ -158,9 +158,15 @@ impl Serve<ScheduleEdit> for Engine {
         let transaction = Transaction { rows, reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             // Omitted fields keep their value, so they must not have changed since they were read.
-            if rows.get::<Schedule>(&id).is_some_and(|schedule| schedule.revision != revision) {
-                return Err(Error::new(Code::Busy, "the schedule was changed at the same time")
+            if let Some(schedule) = rows.get::<Schedule>(&id) {
+                caller.check_version(schedule.revision.into())?;
+                if schedule.revision != revision {
+                    return Err(Error::new(
+                        Code::Busy,
+                        "the schedule was changed at the same time",
+                    )
                     .hint("try again"));
+                }
             }
             let definition = Box::new(draft.definition.clone());
             draft.decide(rows, now, &caller.actor, None, Command::Edit { definition })

@@ -6,6 +6,7 @@ mod backfill;
 mod define;
 mod list;
 mod refusal;
+mod slots;
 mod wire;
 
 use api::{
