@@ -126,6 +126,7 @@ fn a_webhook_that_cannot_be_reached_is_a_warning() {
     let refused = "http://127.0.0.1:9 refused the connection; `--url` names another";
     assert_eq!(warnings(&added), [refused]);
     assert_eq!(added.stdout, "agent `bob` registered (webhook, tier 2)\n");
+    assert!(!added.stderr.contains("agent test"), "tier 2 is not tested: {added:?}");
     let forbidden = format!(
         "no request goes to {}: 127.0.0.1 is an address of this machine; `--allow-private` allows it",
         open.trim_end_matches("/hook")
