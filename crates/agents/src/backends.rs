@@ -29,7 +29,7 @@ use crate::problems::{self, find_problems};
 use crate::process::kill_orphans;
 use crate::script;
 use crate::secrets::Secrets;
-use crate::webhook::WebhookCall;
+use crate::webhook::{self, WebhookCall};
 use crate::{AgentBackend, ServerCheck};
 
 /// How long to look at the files of an agent.
@@ -173,10 +173,15 @@ impl AgentBackend for Backends {
                     )
                     .await
                 }
-                // Any request to a webhook may have an effect.
-                Backend::Builtin { .. } | Backend::Command(_) | Backend::Webhook(_) => {
-                    ServerCheck::default()
+                Backend::Webhook(webhook) => {
+                    webhook::check_server(
+                        (&self.http, &*self.secrets),
+                        webhook,
+                        agent.credential.as_ref(),
+                    )
+                    .await
                 }
+                Backend::Builtin { .. } | Backend::Command(_) => ServerCheck::default(),
                 Backend::Openai { .. } | Backend::Anthropic { .. } | Backend::Mcp(_) => {
                     ServerCheck::default()
                 }

@@ -52,6 +52,12 @@ impl Egress {
         };
         if is_allowed { Ok(()) } else { Err(ForbiddenAddress { address, class }) }
     }
+
+    /// Checks the addresses of one name. One with allowed and forbidden addresses is suspicious, so one forbidden
+    /// address fails it.
+    pub(crate) fn check_all(self, addresses: &[IpAddr]) -> Result<(), ForbiddenAddress> {
+        addresses.iter().try_for_each(|address| self.check(*address))
+    }
 }
 
 impl Egress {

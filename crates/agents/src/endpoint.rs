@@ -62,6 +62,19 @@ impl<'a> Endpoint<'a> {
         }
     }
 
+    /// Connects without sending anything.
+    pub(crate) async fn connect(&self) -> Result<(), Failure> {
+        let connected = self.http.connect(&self.url, self.egress).await;
+        connected.map_err(|error| match error.kind {
+            RequestErrorKind::Forbidden => {
+                let origin = self.url.origin().ascii_serialization();
+                let message = format!("no request goes to {origin}: {error}");
+                Failure::permanent(Reason::NotAllowed, message)
+            }
+            _ => self.failure_of(&error),
+        })
+    }
+
     /// Names the server that could not be reached, without the path, which may be a secret.
     fn failure_of(&self, error: &RequestError) -> Failure {
         let (origin, hint) = (self.url.origin().ascii_serialization(), self.connect_hint);

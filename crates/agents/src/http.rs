@@ -20,8 +20,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use rustls::{ClientConfig, RootCertStore};
 use serde::Serialize;
-use tokio::net::lookup_host;
-use tokio::time::{Instant, timeout_at};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::egress::{Egress, ForbiddenAddress};
 
@@ -247,20 +247,7 @@ impl Http {
 
     pub(crate) async fn send(&self, request: Request<'_>) -> Result<HttpResponse, RequestError> {
         let Request { method, url, egress, token, headers, body, time_max } = request;
-        // Any name may resolve to this machine, so a request to this port may only go to the internet.
-        let own_port = self.0.own_port;
-        let is_own = own_port.is_some() && url.port_or_known_default() == own_port;
-        let egress = if is_own { Egress::Public } else { egress };
-        let is_secret = token.is_some_and(|token| token != PLACEHOLDER_TOKEN);
-        let egress = match is_secret && url.scheme() == "http" {
-            true => egress.for_plaintext_secret().ok_or_else(plaintext_secret_error)?,
-            false => egress,
-        };
-        if let Some(address) = ip_literal(&url) {
-            egress
-                .check(address)
-                .map_err(|it| RequestError::new(RequestErrorKind::Forbidden, it))?;
-        }
+        let egress = self.effective_egress(&url, egress, token)?;
         let mut built = self.client(egress)?.request(method, url).timeout(time_max);
         for (name, value) in headers {
             built = built.header(name, value);
@@ -270,6 +257,51 @@ impl Http {
         }
         let built = with_token(built, token)?;
         built.send().await.map(HttpResponse).map_err(request_error)
+    }
+
+    /// Connects to where a request without a token would go, and sends nothing.
+    pub(crate) async fn connect(
+        &self,
+        url: &reqwest::Url,
+        egress: Egress,
+    ) -> Result<(), RequestError> {
+        let egress = self.effective_egress(url, egress, None)?;
+        let port = url.port_or_known_default().unwrap_or_default();
+        let connected = timeout(CONNECT_TIME_MAX, async {
+            let addresses = match (ip_literal(url), url.host_str()) {
+                (Some(address), _) => vec![SocketAddr::new(address, port)],
+                (None, name) => {
+                    let name = name.unwrap_or_default().to_owned();
+                    let found = (self.0.lookup)(name).await.map_err(not_connected)?;
+                    egress.check_all(&found).map_err(forbidden)?;
+                    found.into_iter().map(|address| SocketAddr::new(address, port)).collect()
+                }
+            };
+            TcpStream::connect(&*addresses).await.map(drop).map_err(not_connected)
+        });
+        connected.await.map_err(|_| not_connected(io::ErrorKind::TimedOut.into()))?
+    }
+
+    /// The networks that a request to this url may go to. An address in the url is checked here, because no lookup does.
+    fn effective_egress(
+        &self,
+        url: &reqwest::Url,
+        egress: Egress,
+        token: Option<&str>,
+    ) -> Result<Egress, RequestError> {
+        // Any name may resolve to this machine, so a request to this port may only go to the internet.
+        let own_port = self.0.own_port;
+        let is_own = own_port.is_some() && url.port_or_known_default() == own_port;
+        let egress = if is_own { Egress::Public } else { egress };
+        let is_secret = token.is_some_and(|token| token != PLACEHOLDER_TOKEN);
+        let egress = match is_secret && url.scheme() == "http" {
+            true => egress.for_plaintext_secret().ok_or_else(plaintext_secret_error)?,
+            false => egress,
+        };
+        if let Some(address) = ip_literal(url) {
+            egress.check(address).map_err(forbidden)?;
+        }
+        Ok(egress)
     }
 
     fn client(&self, egress: Egress) -> Result<&Client, RequestError> {
@@ -315,8 +347,7 @@ impl Resolve for FilteringResolver {
         let FilteringResolver { egress, lookup } = *self;
         Box::pin(async move {
             let found = lookup(name.as_str().to_owned()).await?;
-            // A name with allowed and forbidden addresses is suspicious, so one forbidden address fails it.
-            found.iter().try_for_each(|address| egress.check(*address))?;
+            egress.check_all(&found)?;
             let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(found) as Addrs)
         })
@@ -376,6 +407,18 @@ impl RequestError {
             format!("the response is longer than {bytes_max} bytes"),
         )
     }
+}
+
+fn forbidden(address: ForbiddenAddress) -> RequestError {
+    RequestError::new(RequestErrorKind::Forbidden, address)
+}
+
+fn not_connected(error: io::Error) -> RequestError {
+    let kind = match error.kind() {
+        io::ErrorKind::ConnectionRefused => RequestErrorKind::ConnectionRefused,
+        _ => RequestErrorKind::NotConnected,
+    };
+    RequestError::new(kind, error)
 }
 
 fn plaintext_secret_error() -> RequestError {

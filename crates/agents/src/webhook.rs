@@ -3,7 +3,10 @@
 //! The signature covers the time and the body, so that neither can be changed and a receiver recognises an old
 //! request: `HMAC-SHA256(secret, timestamp "." body)`, in hexadecimal.
 
+use std::time::Duration;
+
 use hmac::{Hmac, KeyInit, Mac};
+use kernel::backend::SecretRef;
 use kernel::remote::Webhook;
 use reqwest::Method;
 use serde::Serialize;
@@ -11,6 +14,7 @@ use sha2::Sha256;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::ServerCheck;
 use crate::attempt::{Attempt, Failure, Outcome, Reason};
 use crate::egress::Egress;
 use crate::endpoint::Endpoint;
@@ -24,6 +28,8 @@ const SIGNATURE: &str = "midwatch-signature";
 const ATTEMPT: &str = "midwatch-attempt";
 /// How much of the response is kept as output.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
+/// Follows the message that no connection could be made.
+const CONNECT_HINT: &str = "; `--url` names another";
 
 /// The JSON that is sent. Fields may be added, never removed.
 #[derive(Serialize)]
@@ -47,9 +53,9 @@ impl<'a> WebhookCall<'a> {
         webhook: &'a Webhook,
         attempt: &'a Attempt,
     ) -> Result<WebhookCall<'a>, Failure> {
-        let egress = if webhook.allow_private { Egress::Unrestricted } else { Egress::Public };
         let credential = attempt.agent.credential.as_ref();
-        let endpoint = Endpoint::new(client, credential, (&webhook.url, egress), attempt.time_max)?;
+        let (url, egress) = (&webhook.url, egress_of(webhook));
+        let endpoint = Endpoint::new(client, credential, (url, egress), attempt.time_max)?;
         Ok(WebhookCall { attempt, endpoint })
     }
 
@@ -103,6 +109,31 @@ impl<'a> WebhookCall<'a> {
         output.finish().await;
         Ok(())
     }
+}
+
+/// Says why no connection can be made. Any request may have an effect, so none is sent.
+pub(crate) async fn check_server(
+    client: (&Http, &dyn Secrets),
+    webhook: &Webhook,
+    credential: Option<&SecretRef>,
+) -> ServerCheck {
+    let (url, egress) = (&webhook.url, egress_of(webhook));
+    let connected = match Endpoint::new(client, credential, (url, egress), Duration::ZERO) {
+        Ok(endpoint) => Endpoint { connect_hint: CONNECT_HINT, ..endpoint }.connect().await,
+        Err(failure) => Err(failure),
+    };
+    let problem = connected.err().map(|failure| match failure.reason {
+        Reason::NotAllowed if !webhook.allow_private => {
+            format!("{}; `--allow-private` allows it", failure.message)
+        }
+        _ => failure.message,
+    });
+    ServerCheck { facts: Vec::new(), problems: problem.into_iter().collect() }
+}
+
+/// The networks that prompts may go to.
+const fn egress_of(webhook: &Webhook) -> Egress {
+    if webhook.allow_private { Egress::Unrestricted } else { Egress::Public }
 }
 
 fn sign(secret: &str, timestamp: &str, body: &[u8]) -> String {

@@ -555,6 +555,9 @@ pub struct ScheduleEdited {
     /// Absent in a replayed response of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
+    /// Absent in a replayed response of an earlier version.
+    #[serde(rename = "orders", default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyPreview>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -673,7 +676,7 @@ pub struct Explained {
     /// The explanation.
     pub sentence: String,
     pub run_id: Option<String>,
-    /// The slot whose run covers this one, if it was coalesced.
+    /// The slot into which this one was merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use api::display::{Prompt, plan_and_prompt, utc_time, visible};
 use api::wire::Secret;
-use api::{Approval, ApprovalState, Error};
+use api::{Approval, ApprovalState, Code, Error};
 use axum::response::{IntoResponse, Response};
 use calendar::{format_instant, parse_instant, relative};
 use http::StatusCode;
@@ -74,7 +74,8 @@ pub(crate) fn decided(outcome: &str, approval: &Approval, now_us: i64) -> Markup
         p.outcome { (outcome) }
         (pairs(&approval.facts(|instant| moment(instant, now_us))))
     };
-    document(&approval.id, &body)
+    let name = approval.schedule_name.as_deref().unwrap_or_else(|| approval.about());
+    document(&visible(name), &body)
 }
 
 /// An error and its hint.
@@ -82,10 +83,19 @@ pub(crate) fn error(error: &Error) -> Markup {
     let body = html! {
         h1 { "Not possible" }
         p.outcome { (visible(&error.message)) }
-        @if let Some(hint) = &error.hint { p.hint { (visible(hint)) } }
+        @if let Some(hint) = hint(error) { p.hint { (visible(hint)) } }
         p { a href="" { "Start again" } }
     };
     document("Not possible", &body)
+}
+
+/// The hint of an error. A person enters a token here, and sets no variable.
+fn hint(error: &Error) -> Option<&str> {
+    match error.code {
+        Code::TokenInvalid => Some("`midwatch token create` creates a new one"),
+        Code::RoleTooLow => Some("ask a person with that role, or enter a token with that role"),
+        _ => error.hint.as_deref(),
+    }
 }
 
 /// An instant in UTC, and how far it was when the page was made. The reader's zone is not known.

@@ -135,7 +135,7 @@ dispositions! {
     Failed "failed" true "its run ended `failed`, retries included";
     Unknown "unknown" true "its run was interrupted and may have taken effect; never repeated automatically";
     Cancelled "cancelled" true "a person or a rule cancelled the run";
-    Coalesced "coalesced" true "missed or buffered, and covered by the run of another slot";
+    Coalesced "coalesced" true "missed or buffered, and merged into another slot";
     SkippedOverlap "skipped_overlap" true "an earlier run was still live";
     SkippedMissed "skipped_missed" true "missed, and not caught up";
     SkippedPaused "skipped_paused" true "due while the schedule was paused";

@@ -43,6 +43,41 @@ pub enum Subject<'a> {
     Installation,
 }
 
+/// Whether a daemon runs, as far as the events tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DaemonState {
+    #[default]
+    Unknown,
+    Running,
+    Stopped,
+}
+
+impl DaemonState {
+    /// The state after an event. Commands cause events without a daemon, so most of them tell nothing.
+    #[must_use]
+    pub const fn after(self, body: &EventBody) -> DaemonState {
+        let EventBody::Installation(_, event) = body else { return self };
+        match event {
+            watch::Event::Started(_) | watch::Event::Heartbeat(_) => DaemonState::Running,
+            watch::Event::Genesis(_) | watch::Event::Stopped(_) => DaemonState::Stopped,
+            // A restored ledger may be that of a running daemon.
+            watch::Event::Rebuilt(_) => DaemonState::Unknown,
+            _ => self,
+        }
+    }
+}
+
+/// The line of an event after others, with the state that those left. Assumes that one daemon at a time writes them.
+pub fn line_after<'a>(before: DaemonState, body: &'a EventBody, actor: &str) -> Line<'a> {
+    let line = line(body, actor);
+    match (before, body) {
+        (DaemonState::Running, EventBody::Installation(_, watch::Event::Started(_))) => {
+            Line { text: format!("{}; the last one was killed or crashed", line.text), ..line }
+        }
+        _ => line,
+    }
+}
+
 /// The line of an event that this actor caused.
 pub fn line<'a>(body: &'a EventBody, actor: &str) -> Line<'a> {
     let by = match actor {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kernel::EventBody;
-use kernel::timeline::{Subject, line};
+use kernel::timeline::{DaemonState, Subject, line, line_after};
 
 use crate::notice::{CANARY, bodies};
 
@@ -95,5 +95,34 @@ fn sentences_say_what_happened() {
         };
         let hidden = if line.is_bookkeeping { " (bookkeeping)" } else { "" };
         assert_eq!(format!("{subject}: {}{hidden}", line.text), expected.trim(), "{sample}");
+    }
+}
+
+/// What the daemon's start is called after these samples.
+fn start_after(samples: &[&str]) -> String {
+    let bodies: BTreeMap<String, EventBody> = bodies().into_iter().collect();
+    let body = |sample: &str| &bodies[&format!("{sample}.1.plain.json")];
+    let fold = |state: DaemonState, sample: &&str| state.after(body(sample));
+    let before = samples.iter().fold(DaemonState::Unknown, fold);
+    line_after(before, body("watch.started"), "midwatch").text
+}
+
+#[test]
+fn a_start_without_a_stop_before_it_follows_a_crash() {
+    let crashed =
+        "daemon started (version 0.1.0, staging); the last one was killed or crashed".to_owned();
+    let started = "daemon started (version 0.1.0, staging)".to_owned();
+    for (samples, expected) in [
+        (&[][..], &started),
+        (&["run.started"], &started),
+        (&["genesis"], &started),
+        (&["watch.started"], &crashed),
+        (&["watch.heartbeat", "run.started"], &crashed),
+        (&["watch.started", "watch.stopped"], &started),
+        (&["watch.started", "watch.stopped", "run.cancel_asked"], &started),
+        (&["watch.stopped", "watch.heartbeat"], &crashed),
+        (&["watch.started", "ledger.rebuilt"], &started),
+    ] {
+        assert_eq!(&start_after(samples), expected, "{samples:?}");
     }
 }

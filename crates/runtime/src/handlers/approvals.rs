@@ -106,8 +106,10 @@ impl Serve<ApprovalDecide> for Engine {
                 Ok(ApprovalDecided { approval, changed, remember })
             },
         );
-        let response = response.await?;
+        let mut response = response.await?;
         self.authority.renew_lease_on_activity(&caller.actor).await;
+        // The decision is made, whether or not the name can be read.
+        drop(self.name_approvals(std::slice::from_mut(&mut response.approval)).await);
         Ok(response)
     }
 }

@@ -86,12 +86,16 @@ impl Engine {
         }
     }
 
+    /// The database with the store, which several daemons may share. `None` if it is the data directory's own file.
+    pub(super) fn database_url(&self) -> Option<String> {
+        let config = self.config.active();
+        let url = config.keys.iter().find(|it| it.key == "store.url")?;
+        Some(url.value.trim_matches('"').to_owned()).filter(|url| !url.is_empty())
+    }
+
     /// The kind of the store and where it is. A file that is no longer used is easily mistaken for it.
     fn describe_store(&self) -> String {
-        let config = self.config.active();
-        let url = config.keys.iter().find(|it| it.key == "store.url");
-        let url = url.map(|it| it.value.trim_matches('"')).filter(|url| !url.is_empty());
-        match url {
+        match self.database_url() {
             None => format!("SQLite ({DATABASE_FILE})"),
             Some(url) if self.installation.settings.data.join(DATABASE_FILE).exists() => {
                 format!("PostgreSQL ({url}); `{DATABASE_FILE}` beside it is not used")

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use api::{Error, Serve, Timeline, TimelineLine, TimelineShow};
 use kernel::run::Run;
-use kernel::timeline::{Subject, line};
+use kernel::timeline::{DaemonState, Subject, line_after};
 use kernel::{RunId, Timestamp};
 use ledger::EntryRef;
+use store::{PAGE_ENTRIES_MAX, Page};
 
 use crate::commit::caller::Caller;
 use crate::commit::codec;
@@ -34,8 +35,9 @@ impl Serve<TimelineShow> for Engine {
         };
         let (page, after) = self.feed.page(Some(after), page_size(limit)?, wait_ms).await?;
         let mut lines = Vec::with_capacity(page.len());
+        let mut daemon = self.daemon_state_before(&page, after).await?;
         for fields in page.iter() {
-            lines.extend(describe(&fields, all)?);
+            lines.extend(describe(&fields, all, &mut daemon)?);
         }
         self.name_lines(&mut lines).await?;
         let cursor = page.last_seq().unwrap_or(after);
@@ -45,6 +47,27 @@ impl Serve<TimelineShow> for Engine {
 }
 
 impl Engine {
+    /// Whether a daemon ran before the first entry of a page with a start. If several share the store, their entries do
+    /// not tell.
+    async fn daemon_state_before(
+        &self,
+        page: &Page,
+        after: u64,
+    ) -> Result<Option<DaemonState>, Error> {
+        if self.database_url().is_some() {
+            return Ok(None);
+        }
+        let mut state = DaemonState::Unknown;
+        if page.iter().any(|fields| fields.kind == "watch.started") {
+            let first = after.saturating_sub(PAGE_ENTRIES_MAX as u64);
+            let earlier = self.store.entries(first, PAGE_ENTRIES_MAX).await;
+            for fields in earlier.map_err(errors::store)?.iter().filter(|it| it.seq <= after) {
+                state = state.after(&codec::decode_facts(&fields)?);
+            }
+        }
+        Ok(Some(state))
+    }
+
     /// Adds the schedules of runs, and the names of schedules.
     async fn name_lines(&self, lines: &mut [TimelineLine]) -> Result<(), Error> {
         let mut runs: Vec<RunId> =
@@ -74,9 +97,14 @@ impl Engine {
 }
 
 /// The line of an entry, unless it is bookkeeping that is hidden. It is made from the facts alone, without private fields.
-fn describe(fields: &EntryRef<'_>, all: bool) -> Result<Option<TimelineLine>, Error> {
+fn describe(
+    fields: &EntryRef<'_>,
+    all: bool,
+    daemon: &mut Option<DaemonState>,
+) -> Result<Option<TimelineLine>, Error> {
     let body = codec::decode_facts(fields)?;
-    let told = line(&body, fields.actor);
+    let told = line_after(daemon.unwrap_or_default(), &body, fields.actor);
+    *daemon = daemon.map(|state| state.after(&body));
     if told.is_bookkeeping && !all {
         return Ok(None);
     }

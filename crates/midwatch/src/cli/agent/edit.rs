@@ -46,7 +46,7 @@ pub(super) async fn run(context: &Context, edit: Edit) -> Result<ExitCode, Error
         let server = answer.server.iter().map(|finding| format!("server: {finding}"));
         [line].into_iter().chain(server).collect::<Vec<_>>().join("\n")
     });
-    show_warnings(context, &answer.agent.name, &answer.warnings);
+    show_warnings(context, &answer.agent, &answer.warnings);
     Ok(ExitCode::SUCCESS)
 }
 

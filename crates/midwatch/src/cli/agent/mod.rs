@@ -39,11 +39,17 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
 }
 
 /// Prints why prompts to an agent would fail now. The agent is registered all the same.
-fn show_warnings(context: &Context, name: &str, found: &[String]) {
-    if !found.is_empty() {
-        let again = format!(" hint: `midwatch agent test {name}` tries it with a real prompt");
-        context.output.remark(&format!("{}\n{again}", warnings(&context.view, found)));
+fn show_warnings(context: &Context, agent: &Agent, found: &[String]) {
+    if found.is_empty() {
+        return;
     }
+    let found = warnings(&context.view, found);
+    let name = &agent.name;
+    // An agent of tier 2 is prompted after an approval only.
+    context.output.remark(&match agent.settings.tier {
+        Some(2) => found,
+        _ => format!("{found}\n hint: `midwatch agent test {name}` tries it with a real prompt"),
+    });
 }
 
 fn summary(agent: &Agent) -> String {

@@ -66,7 +66,7 @@ impl Edit {
 }
 
 fn render(answer: &ScheduleEdited, view: &View) -> String {
-    let ScheduleEdited { schedule, changed, next, bounds, warnings: found } = answer;
+    let ScheduleEdited { schedule, changed, next, bounds, policy, warnings: found } = answer;
     let name = name_and_id(schedule);
     let result = match changed {
         true => format!("schedule {name} changed"),
@@ -76,7 +76,36 @@ fn render(answer: &ScheduleEdited, view: &View) -> String {
         fit(&result, view.width),
         fit(&when(&schedule.describe, &schedule.tz), view.width),
         bounds.as_ref().map(limits).unwrap_or_default(),
+        policy.as_ref().map(|it| fit(&it.sentence, view.width)).unwrap_or_default(),
         upcoming(schedule, next, view),
         warnings(view, found),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use api::PolicyPreview;
+
+    use super::super::tests::{agent_schedule, approval_preview, view};
+    use super::*;
+
+    #[test]
+    fn edited_schedule_shows_whether_its_runs_start_by_themselves() {
+        let rendered = |policy| {
+            let schedule = agent_schedule();
+            let (next, warnings) = (Vec::new(), Vec::new());
+            let answer =
+                ScheduleEdited { schedule, changed: true, next, bounds: None, policy, warnings };
+            render(&answer, &view())
+        };
+        let head = "schedule `standup` (sch_0a1b2c3d) changed\n\n\
+                    at 13:30 every day (Europe/Berlin)";
+        let asked = rendered(Some(approval_preview()));
+        assert_eq!(asked, format!("{head}\n\neach run needs approval (`@tier-2`)"));
+        let sentence = "each run starts without approval".to_owned();
+        let by_itself = PolicyPreview { by_itself: true, sentence, ..approval_preview() };
+        let allowed = rendered(Some(by_itself));
+        assert_eq!(allowed, format!("{head}\n\neach run starts without approval"));
+        assert_eq!(rendered(None), head);
+    }
 }

@@ -23,6 +23,8 @@ struct Announced(HashMap<String, AnnouncedRun>);
 struct AnnouncedRun {
     schedule: String,
     started_at: Option<String>,
+    /// Whether a line said that it started. None did if it started before the first line.
+    is_start_shown: bool,
 }
 
 /// Prints what happens from now on, until stdout closes.
@@ -63,9 +65,13 @@ impl Announced {
             return known;
         }
         let shown = send(context, RunShow { id: id.to_owned() }).await;
-        let schedule = shown.map_or_else(|_| id.to_owned(), |it| schedule_of(&it.run).to_owned());
-        let started_at = (event.kind == "run.started").then(|| event.at.clone());
-        let run = AnnouncedRun { schedule, started_at };
+        let (schedule, started_at) = match shown {
+            Ok(shown) => (schedule_of(&shown.run).to_owned(), shown.run.started_at),
+            Err(_) => (id.to_owned(), None),
+        };
+        let is_start_shown = event.kind == "run.started";
+        let started_at = if is_start_shown { Some(event.at.clone()) } else { started_at };
+        let run = AnnouncedRun { schedule, started_at, is_start_shown };
         if event.kind == "run.started" {
             self.0.insert(id.to_owned(), run.clone());
         }
@@ -91,7 +97,9 @@ fn render(event: &Event, run: &AnnouncedRun, view: &View) -> Option<String> {
     let message = event.private_fields.get("message").filter(|message| !message.is_empty());
     let why = message.map(|message| format!(": {message}")).unwrap_or_default();
     let took = run.started_at.as_deref().and_then(|started| span(started, &event.at));
-    let took = took.map(|took| format!(" ({took})")).unwrap_or_default();
+    let started = run.started_at.as_deref().filter(|_| !run.is_start_shown);
+    let started = started.map(|at| format!(", started {}", view.time(at))).unwrap_or_default();
+    let took = took.map(|took| format!(" ({took}{started})")).unwrap_or_default();
     let what = match event.kind.as_str() {
         "run.started" => match event.body.pointer("/attempt").and_then(serde_json::Value::as_u64) {
             Some(attempt) if 1 < attempt => format!("{schedule} started, attempt {attempt}"),
@@ -139,6 +147,7 @@ mod tests {
         let run = AnnouncedRun {
             schedule: "standup".to_owned(),
             started_at: Some("2026-03-28T13:00:03Z".to_owned()),
+            is_start_shown: true,
         };
         let line = |kind: &str, body: Value, message: &str| {
             render(&event(kind, body, message), &run, &view).unwrap_or_default()
@@ -160,6 +169,10 @@ mod tests {
             assert_eq!(line(kind, body, message), format!("14:00:09  {expected}"));
         }
         assert_eq!(line("run.queued", json!({}), ""), "");
+        let before = AnnouncedRun { is_start_shown: false, ..run.clone() };
+        let ended = event("run.ended", json!({"outcome": "done"}), "");
+        let expected = "14:00:09  standup done (6s, started 28 Mar 14:00:03)";
+        assert_eq!(render(&ended, &before, &view).unwrap_or_default(), expected);
         let message = "the server refused the connection; is it running, and is its address right?";
         let long = line("run.ended", json!({"outcome": "failed"}), message);
         assert_eq!(long.lines().count(), 2, "{long}");

@@ -89,6 +89,11 @@ fn p3_person_approves_in_a_browser_after_a_daemon_crash() {
         (200, Some("text/css; charset=utf-8"))
     );
 
+    // A person enters a token, and sets no variable.
+    let unknown = pending.form(&[("token", "mwt_unknown")]);
+    assert!(unknown.body.contains("`midwatch token create` creates a new one"), "{unknown:?}");
+    assert!(!unknown.body.contains("MIDWATCH_TOKEN"), "{unknown:?}");
+
     let token = pending.daemon.token.as_str();
     let plan = pending.form(&[("token", token)]);
     assert_eq!(plan.status, 200, "{plan:?}");
@@ -104,7 +109,7 @@ fn p3_person_approves_in_a_browser_after_a_daemon_crash() {
         [("token", token), ("plan_hash", &hash), ("decision", "approve"), ("reason", "fine")];
     let decided = pending.form(&fields);
     assert_eq!(decided.status, 200, "{decided:?}");
-    assert!(decided.body.contains("approved ada: its run starts now"), "{decided:?}");
+    assert!(decided.body.contains("approved news: its run starts now"), "{decided:?}");
     world.wait_for_state(&pending.run, "done");
     let shown = world.json(&["approval", "show", &approval])["approval"].clone();
     assert_eq!((&shown["decided_by"], &shown["note"]), (&"otto".into(), &"fine".into()));

@@ -52,6 +52,12 @@ fn check_approved_run(world: &World) {
     daemon.kill();
     let daemon = world.up();
     assert_eq!(waiting(&run)["approval_id"], approval.as_str());
+    // Another run is not allowed beside it; the refusal names what it waits for.
+    let refused = world.run(&["run", "start", &schedule]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    for command in [format!("approval show {approval}"), format!("run cancel {run}")] {
+        assert!(refused.stderr.contains(&format!("`midwatch {command}`")), "{refused:?}");
+    }
     let pending = world.json(&["approval", "show", &approval])["approval"].clone();
     assert_eq!((&pending["state"], &pending["tier"]), (&"pending".into(), &2.into()), "{pending}");
     assert_eq!(pending["plan"]["prompt"], "tell them");

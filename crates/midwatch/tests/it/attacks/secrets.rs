@@ -53,7 +53,7 @@ fn b3_program_finds_no_token_of_a_person() {
 fn credentials_in_a_url_are_refused_and_not_repeated() {
     let mut world = World::new();
     world.set("MIDWATCH_LOG_LEVEL", "trace");
-    world.ok(&["agent", "add", "ada", "--backend", "webhook", "--url", "https://x/hook"]);
+    world.ok(&["agent", "add", "ada", "--backend", "webhook", "--url", "https://127.0.0.1:9/x"]);
     let forms = [
         "https://me:hunter22@x",
         "https://hunter22@x",

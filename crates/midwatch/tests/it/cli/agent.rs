@@ -12,8 +12,8 @@ fn agents_are_added_edited_shown_and_removed() {
     let url = "http://127.0.0.1:9";
     let letta =
         ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-1", "--url", url];
-    let hook = "https://example.org/hook";
-    let other = "https://example.org/other";
+    let hook = "http://127.0.0.1:9/hook";
+    let other = "http://127.0.0.1:9/other";
     transcript
         .both(&["agent", "list"])
         .run(&letta)

@@ -1,6 +1,8 @@
 //! What `agent add`, `agent edit` and schedules say about an agent that cannot work.
 
 use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
@@ -107,6 +109,37 @@ fn the_environment_of_the_daemon_counts() {
     // Without a daemon this process would prompt it.
     let edited = world.run(&["agent", "edit", "ada", "--tier", "1"]);
     assert_eq!(warnings(&edited), Vec::<&str>::new(), "{edited:?}");
+}
+
+/// The egress rules of a prompt decide where to connect.
+#[test]
+fn a_webhook_that_cannot_be_reached_is_a_warning() {
+    let world = World::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let open = format!("http://{}/hook", listener.local_addr().unwrap());
+    let hook = |name, url| ["agent", "add", name, "--backend", "webhook", "--url", url];
+    let private = |name, url| [&hook(name, url)[..], &["--allow-private"]].concat();
+
+    // The port refuses connections on any machine.
+    let added = world.run(&private("bob", "http://127.0.0.1:9/secret-path"));
+    let refused = "http://127.0.0.1:9 refused the connection; `--url` names another";
+    assert_eq!(warnings(&added), [refused]);
+    assert_eq!(added.stdout, "agent `bob` registered (webhook, tier 2)\n");
+    assert!(!added.stderr.contains("agent test"), "tier 2 is not tested: {added:?}");
+    let forbidden = format!(
+        "no request goes to {}: 127.0.0.1 is an address of this machine; `--allow-private` allows it",
+        open.trim_end_matches("/hook")
+    );
+    assert_eq!(warnings(&world.run(&hook("ada", &open))), [forbidden.as_str()]);
+    assert!(listener.accept().is_err(), "nothing connected to the forbidden address");
+
+    let none: [&str; 0] = [];
+    assert_eq!(warnings(&world.run(&private("eve", &open))), none);
+    let (mut connection, _) = listener.accept().unwrap();
+    let mut sent = Vec::new();
+    connection.read_to_end(&mut sent).unwrap();
+    assert_eq!(sent, b"", "a request could have an effect");
 }
 
 #[test]

@@ -4,7 +4,14 @@ use crate::support::world::World;
 
 #[test]
 fn agent_survives_a_daemon_crash_and_the_ledger_verifies() {
-    check_crash(&World::new());
+    let world = World::new();
+    check_crash(&world);
+    let timeline = world.ok(&["timeline"]);
+    let starts: Vec<&str> =
+        timeline.lines().filter_map(|it| it.split_once("daemon started")).map(|it| it.1).collect();
+    let [first, second] = starts.as_slice() else { panic!("{timeline}") };
+    assert!(!first.contains(';'), "{timeline}");
+    assert!(second.contains("; the last"), "{timeline}");
 }
 
 #[test]

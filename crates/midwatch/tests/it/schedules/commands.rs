@@ -123,6 +123,10 @@ fn schedule_add_dry_run_previews_the_decision_and_changes_nothing() {
     let id = text(&tried["schedule"]["id"]);
     assert_eq!(world.json(&["schedule", "show", &id])["orders"], *decision);
     assert!(!world.ok(STANDUP).contains("each run"), "a run that starts by itself needs no note");
+    let raised = world.json(&["schedule", "edit", &id, "--priority", "4"]);
+    assert_eq!(raised["orders"], *decision, "an edit shows what the policy decides now");
+    let lowered = world.ok(&["schedule", "edit", &id, "--unset", "tier"]);
+    assert!(lowered.contains("\neach run starts without approval\n"), "{lowered}");
 }
 
 /// Terms are shown as they were given; omitted ones have their defaults.

@@ -181,6 +181,7 @@ impl Serve<ScheduleEdit> for Engine {
                     changed: before.get::<Schedule>(&id) != after.get::<Schedule>(&id),
                     next: upcoming(&id, after, self.time.now())?,
                     bounds: bounds(&id, after, self.time.now())?,
+                    policy: Some(self.policy.preview(&id, after, draft.tool_call.as_ref())?),
                     warnings: [&*draft.warnings, &self.budgets.exceeded_by(&id, after)?].concat(),
                 })
             },

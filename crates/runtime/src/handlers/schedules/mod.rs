@@ -9,6 +9,8 @@ mod refusal;
 mod slots;
 mod wire;
 
+use std::sync::OnceLock;
+
 use api::{
     ApiRequest, Error, ScheduleAdd, ScheduleFire, ScheduleFired, SchedulePause, SchedulePaused,
     ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown,
@@ -16,6 +18,7 @@ use api::{
 };
 use kernel::authority::Authority;
 use kernel::progress::Progress;
+use kernel::run::{self, Run};
 use kernel::schedule::{self, Action, Command, SCHEDULE_DIGITS, Schedule, ScheduleContext};
 use kernel::slot::Slot;
 use kernel::{Actor, EventBody, Noun, RunId, ScheduleId, Timestamp, slot};
@@ -133,18 +136,27 @@ impl Serve<ScheduleFire> for Engine {
         let reads = scope.iter().flat_map(RunnerScope::all_rows).chain([slot_row]).collect();
         let transaction = Transaction { rows: rows_of(&id), reads, ..Transaction::of(caller) };
         let command = Command::Fire { run: run.clone(), key: fire_key };
+        let live_run = OnceLock::new();
         let decide = |rows: &Rows, now| -> Result<Vec<EventBody>, Error> {
             let agent = scope.as_ref().and_then(|scope| scope.caller(rows, 0));
             let context = schedule_context(rows, &id, now);
             let context =
                 ScheduleContext { fired: rows.get::<Slot>(&slot), caller: agent, ..context };
-            schedule::decide(context, &caller.actor, command.clone()).map_err(errors::refused)
+            schedule::decide(context, &caller.actor, command.clone()).map_err(|refusal| {
+                if let schedule::Refusal::RunIsLive(live) = &refusal {
+                    let _ = live_run.set(live.clone());
+                }
+                errors::refused(refusal)
+            })
         };
         let response =
             self.transactions.respond::<ScheduleFire>(caller, transaction, decide, |_, after| {
                 Ok(ScheduleFired { run: runs::wire_in(after, &run)?, held_by: None })
             });
-        let fired = response.await?;
+        let fired = match (response.await, live_run.get()) {
+            (Err(error), Some(live)) => return Err(self.with_approval_hint(error, live).await?),
+            (fired, _) => fired?,
+        };
         Ok(ScheduleFired { held_by: self.start_obstacle().await?, ..fired })
     }
 }
@@ -167,6 +179,18 @@ impl Engine {
             schedule::decide(context, &caller.actor, command.clone()).map_err(errors::refused)
         };
         self.transactions.respond::<R>(caller, transaction, decide, respond).await
+    }
+
+    /// Names the approval that the live run waits for, if it does.
+    async fn with_approval_hint(&self, error: Error, live: &RunId) -> Result<Error, Error> {
+        let rows = self.transactions.load(&[row_key::<Run>(live)]).await?;
+        let parked = rows.get::<Run>(live).filter(|run| run.state == run::State::Parked);
+        Ok(match parked.and_then(|run| run.approval.as_ref()) {
+            Some(approval) => error.hint(format!(
+                "it waits for approval: `midwatch approval show {approval}`; or cancel it with `midwatch run cancel {live}`"
+            )),
+            None => error,
+        })
     }
 
     /// Parses the id of a schedule that must exist.
