@@ -144,7 +144,7 @@ function connect() {
   if (!data.view || document.hidden || stream) return;
   stream = new EventSource(`/live?view=${encodeURIComponent(data.view)}&after=${seq}`);
   const on = stream.addEventListener.bind(stream);
-  const alive = () => { beat = Date.now(); delay = 1000; lostAt = 0; say.lost && (say.lost = false, say('')); state('live', 'live'); };
+  const alive = () => { beat = Date.now(); delay = 1000; lostAt = 0; if (say.lost) say(say.lost = ''); state('live', 'live'); };
   on('region', (event) => { alive(); if (event.lastEventId) seq = event.lastEventId; swap(event.data); });
   on('beat', (event) => {
     alive();
