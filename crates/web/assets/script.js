@@ -1,7 +1,7 @@
 // Keeps a page live, signs forms, and adds keys. Without it every page and form works too.
 'use strict';
 const data = document.documentElement.dataset, $ = (id) => document.getElementById(id);
-const listen = document.addEventListener.bind(document);
+const listen = addEventListener.bind(document);
 const policy = window.trustedTypes?.createPolicy('midwatch', { createHTML: (html) => html });
 const fragment = (html) => {
   const template = document.createElement('template');
@@ -151,7 +151,7 @@ function connect() {
     const now = JSON.parse(event.data);
     skew = now.now_us / 1000 - Date.now();
     seq = now.seq ?? seq;
-    if (now.version !== data.version) say('Midwatch has a new version: reload the page.');
+    if (now.version !== data.version) say('Midwatch has a new version: reload');
   });
   on('gone', (event) => { stop(); state('stale', 'signed out'); say(event.data || 'this browser is signed out'); data.view = ''; });
   stream.onerror = () => { stop(); lost(); delay = Math.min(delay * 2, 30000); setTimeout(connect, delay * (0.8 + Math.random() * 0.4)); };

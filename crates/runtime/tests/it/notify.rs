@@ -35,7 +35,7 @@ enum DeliveryScript {
 
 impl Channel for RecordingChannel {
     fn name(&self) -> &'static str {
-        "channel"
+        "command"
     }
 
     fn deliver<'a>(&'a self, digest: &'a Digest) -> BoxFuture<'a, Result<(), DeliveryError>> {
@@ -275,7 +275,7 @@ async fn a_failed_delivery_is_retried_with_backoff_and_then_given_up() {
             "a repetition is the same"
         );
         let status = world.send(StatusShow {}).await.unwrap().notices.remove(0);
-        assert_eq!((status.channel.as_str(), status.last_success), ("channel", None));
+        assert_eq!((status.channel.as_str(), status.last_success), ("command", None));
         let failure = status.last_failure.unwrap();
         assert_eq!(
             (failure.at, failure.what.as_str()),
