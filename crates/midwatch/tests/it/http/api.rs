@@ -209,8 +209,9 @@ fn probes_need_no_token_and_say_whether_it_can_write() {
         assert_eq!((reply.status, reply.body.as_str()), (200, text), "{reply:?}");
     }
     daemon.kill();
-    // What an earlier process writes that found damage.
-    std::fs::write(world.data().join("damaged"), "entry 3 was changed").unwrap();
+    // What an earlier process writes that found damage. The daemon verifies it, so the damage must be there.
+    world.alter_database("UPDATE entry SET actor = 'somebody' WHERE seq = 2");
+    std::fs::write(world.data().join("damaged"), "entry 2 was changed").unwrap();
     let daemon = HttpDaemon::new(&mut world, String::new());
     let host = [("Host", daemon.address.as_str())];
     assert_eq!(daemon.request("GET", "/healthz", &host, "").status, 200);
