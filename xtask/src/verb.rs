@@ -2,6 +2,7 @@
 
 mod api_conformance;
 mod bench;
+mod browser;
 mod crash;
 mod dist;
 mod docs;
@@ -37,6 +38,7 @@ pub enum Verb {
     Letta,
     McpConformance,
     ApiConformance { args: Vec<String> },
+    Browser,
     Help,
 }
 
@@ -75,6 +77,7 @@ const VERBS: &[Help] = &[
     row("letta", "", "install a Letta server and prompt its agent"),
     row("mcp-conformance", "", "test the MCP server with the official suite and the SDKs"),
     row("api-conformance", "[ARGS]", "test the HTTP API with Schemathesis: `[--examples N]`"),
+    row("browser", "", "look for violations of WCAG on every page, with axe"),
     row("help", "", "print this table"),
 ];
 
@@ -97,6 +100,7 @@ impl Verb {
             ("letta", []) => Ok(Verb::Letta),
             ("mcp-conformance", []) => Ok(Verb::McpConformance),
             ("api-conformance", args) => Ok(Verb::ApiConformance { args: args.to_vec() }),
+            ("browser", []) => Ok(Verb::Browser),
             ("help" | "--help" | "-h", _) => Ok(Verb::Help),
             ("bench", []) => Err(UsageError("`bench` needs the name of a benchmark".to_owned())),
             (verb, _) => Err(refuse(verb)),
@@ -118,6 +122,7 @@ impl Verb {
             Verb::Letta => letta::run(root),
             Verb::McpConformance => mcp_conformance::run(root),
             Verb::ApiConformance { args } => api_conformance::run(root, args),
+            Verb::Browser => browser::run(root),
             Verb::Help => {
                 help();
                 Ok(())
