@@ -1,8 +1,8 @@
 //! Locks on rows that several transactions keep writing at once.
 //!
-//! A transaction decides without a lock and commits by version; on a conflict it decides again. One that has lost too
-//! often locks the row: other transactions of this process that are about to write the row wait, then decide again. So no
-//! change loses for ever, for example an edit of a schedule that fires every second.
+//! A transaction decides without a lock and commits by version; on a conflict it decides again. One that has lost or
+//! waited too often locks the row: other transactions of this process that are about to write the row wait, then decide
+//! again. So no change loses for ever, for example an edit of a schedule that fires every second.
 //!
 //! A transaction holds at most one lock, and waits for none while it holds one, so there is no deadlock.
 
@@ -14,7 +14,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::commit::rows::RowKey;
 
 /// A noun's name and the id of a row.
-type RowName = (&'static str, String);
+pub(crate) type RowName = (&'static str, String);
 
 #[derive(Debug, Default)]
 pub(crate) struct RowLocks {
@@ -31,20 +31,19 @@ pub(crate) struct RowLock<'a> {
 }
 
 impl RowLocks {
-    /// Waits until none of these rows is locked. Returns whether it had to wait.
-    pub(crate) async fn wait_for(&self, rows: impl Iterator<Item = &RowKey>) -> bool {
+    /// Waits until none of these rows is locked. Returns the first for which it had to wait.
+    pub(crate) async fn wait_for(&self, rows: impl Iterator<Item = &RowKey>) -> Option<RowName> {
         let locked: Vec<RowName> = {
             let locked = self.locked();
             match locked.is_empty() {
-                true => return false,
+                true => return None,
                 false => rows.map(row_name).filter(|row| locked.contains_key(row)).collect(),
             }
         };
-        let has_waited = !locked.is_empty();
-        for row in locked {
-            drop(self.lock(row).await);
+        for row in &locked {
+            drop(self.lock(row.clone()).await);
         }
-        has_waited
+        locked.into_iter().next()
     }
 
     pub(crate) async fn lock(&self, row: RowName) -> RowLock<'_> {
@@ -95,10 +94,13 @@ mod tests {
         let lock = locks.lock(row("ada")).await;
         assert!(lock.is_on("agent", "ada") && !lock.is_on("agent", "eve"));
         assert_eq!(locks.wait_for(ada.iter()).now_or_never(), None);
-        assert_eq!(locks.wait_for(eve.iter()).now_or_never(), Some(false));
+        assert_eq!(locks.wait_for(eve.iter()).now_or_never(), Some(None));
         assert!(locks.lock(row("ada")).now_or_never().is_none());
-        assert_eq!(join(locks.wait_for(ada.iter()), async { drop(lock) }).await, (true, ()));
-        assert_eq!(locks.wait_for(ada.iter()).now_or_never(), Some(false));
+        assert_eq!(
+            join(locks.wait_for(ada.iter()), async { drop(lock) }).await,
+            (Some(row("ada")), ())
+        );
+        assert_eq!(locks.wait_for(ada.iter()).now_or_never(), Some(None));
     }
 
     #[tokio::test]

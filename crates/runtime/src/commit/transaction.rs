@@ -33,7 +33,7 @@ use crate::errors::{self, internal, invalid_token};
 
 /// Decisions per transaction at most: the first, and one after each conflict, stale cache or wait for a lock.
 const DECISIONS_MAX: usize = 32;
-/// Conflicts after which the transaction locks the row that it keeps losing.
+/// Conflicts and waits after which the transaction locks the row that it keeps losing.
 const CONFLICTS_MAX: usize = 2;
 
 /// A change to make: on whose behalf, and on which rows.
@@ -325,10 +325,16 @@ impl Transactions {
                 let nothing = Committed { events: Vec::new(), after: before.clone(), before };
                 return Ok(Executed::Now(response, nothing));
             }
-            if lock.is_none()
-                && self.locks.wait_for(after.changed(&before).map(|(key, _)| key)).await
-            {
-                continue;
+            if lock.is_none() {
+                let changed = after.changed(&before).map(|(key, _)| key);
+                if let Some(row) = self.locks.wait_for(changed).await {
+                    // Who only waits may find the row locked again each time; who asks for the lock gets a turn.
+                    conflicts += 1;
+                    if CONFLICTS_MAX <= conflicts {
+                        lock = Some(self.locks.lock(row).await);
+                    }
+                    continue;
+                }
             }
             commit.expects = before.unchanged(&after, &rows);
             let generation = self.cache.generation();
