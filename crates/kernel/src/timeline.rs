@@ -262,7 +262,7 @@ fn schedule_line<'a>(id: &'a ScheduleId, event: &schedule::Event, by: &str) -> L
 }
 
 fn passed(passed: &Passed) -> String {
-    // With the offset of the schedule's zone, so that whoever shows it can use the zone of the reader.
+    // With the offset of the schedule's zone, so that a surface can show it in the zone of the reader.
     let (wall, meaning) = (&passed.wall, passed.disposition.meaning());
     match passed.count {
         0 | 1 => format!("no run for the slot of {wall}: {meaning}"),

@@ -48,7 +48,7 @@ pub struct Logs {
 }
 
 /// Sets up the logs of the daemon: on standard error and in `logs/midwatch.log` of the data directory. A file that cannot
-/// be written is not an error. In a terminal, a level that nobody chose shows only what needs a person.
+/// be written is not an error. In a terminal, the default level shows only warnings and errors.
 pub fn init(config: &config::Log, is_level_chosen: bool, data: &Path) -> Result<Logs, Error> {
     let queue = Some(start_queue(config, data)?);
     let logs = Logs { redactor: Arc::default(), queue };

@@ -66,7 +66,7 @@ async fn try_act(
     make(&*handle, action, key).await.map_err(rejection)
 }
 
-/// The person who sent the form. A cookie alone is nobody.
+/// The person who sent the form. A cookie alone identifies no sender.
 async fn sender(
     pages: &Pages,
     connection: &RequestConnection,

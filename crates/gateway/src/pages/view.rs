@@ -12,7 +12,7 @@ use super::session::{usage, viewer};
 use super::{APPROVAL_PREFIX, Pages, check_same_origin, response};
 use crate::connection::RequestConnection;
 
-/// The page at a view. `None` for the page of an approval if nobody is signed in, because it also works without a session.
+/// The page at a view. `None` for the page of an approval without a session: that page then asks for a token.
 pub(super) async fn page(
     pages: &Pages,
     connection: &RequestConnection,

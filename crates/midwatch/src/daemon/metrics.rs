@@ -25,7 +25,7 @@ impl EngineMetrics {
 
 impl MetricsSource for EngineMetrics {
     /// The token of an observer counts alone, as a scraper keeps it in a file. That of an operator counts only from a process
-    /// that no run started. Reading metrics is no sign of a person, so it does not renew the lease.
+    /// that no run started. A scrape does not renew the lease.
     fn authenticate(
         &self,
         token: Secret,

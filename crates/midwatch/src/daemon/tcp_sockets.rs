@@ -41,7 +41,7 @@ pub(crate) struct PortHolder {
     pub(crate) processes: Vec<(i32, String)>,
 }
 
-/// Who listens where nobody else can bind this address: at the address itself, or at all addresses.
+/// The processes that keep others from binding this address: they listen at it, or at all addresses.
 pub(crate) fn port_holders(address: SocketAddr) -> Vec<PortHolder> {
     let places = occupying(address);
     let tables = ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/self/net/{table}")));
@@ -72,7 +72,7 @@ impl fmt::Display for PortHolder {
     }
 }
 
-/// A text such as `user `ada` (pid 7, `nc`) and uid 1001`; `None` if nobody is known to listen.
+/// A text such as `user `ada` (pid 7, `nc`) and uid 1001`; `None` if no listener is known.
 pub(crate) fn describe(holders: &[PortHolder]) -> Option<String> {
     let texts: Vec<String> = holders.iter().map(ToString::to_string).collect();
     (!texts.is_empty()).then(|| texts.join(" and "))

@@ -104,7 +104,7 @@ fn proof_is_good_for_one_form() {
     assert_eq!(client.send(&daemon, &form).status, 200);
     let again = client.send(&daemon, &form);
     assert!(again.status == 403 && again.body.contains("sent before"), "{again:?}");
-    // What was sent before a restart is remembered by nobody.
+    // The numbers of forms sent before a restart are forgotten.
     let form = client.sign("/lease", "reason=a");
     daemon.kill();
     let daemon = HttpDaemon::new(&mut world, String::new());
